@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there
-# (what goes through many values, to the same end on each, on one of them; the spellings of each step of the codemod
-# on that one and on the oldest, which has the lowest version of each dependency),
-# everything, real DeepSpeed included, on one, and the extension in the real VS Code. A second call reuses the environments.
+# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on the oldest Python, with the lowest version
+# of each dependency, and on the newest, what depends on the interpreter on those between, everything, real DeepSpeed
+# included, on one, and the extension in the real VS Code. What goes through many values, and the spellings of each idiom
+# of the codemod, to the same end on each Python, are tested on that one. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh fast         a minute: ruff, mypy, and the unit tests nearest to what has changed
@@ -139,6 +139,8 @@ step() {
 # The unit suite: what goes through many values, and what needs more than Python, is left to the run of everything.
 UNIT="not e2e and not slow and not broad and not node and not derivation"
 TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
+# What a version of Python can change beside syntax: start and end of processes, files, texts, threads.
+INTERPRETER=(tests/{cli,files,language_server,launchers,migration,settings,verify})
 
 unit_python() {  # an environment for the unit suite alone: that of all tests where it is set up
     if [ -f .venv-test/.state ]; then
@@ -213,12 +215,16 @@ said=$(mktemp)
 
 for version in "${SUPPORTED[@]}"; do
     [ -n "${others[$version]:-}" ] || continue
-    passed_over=(--ignore=tests/{e2e,derivation,docs,facts})  # what only developers start, on one Python, is tested on one
-    lowest=
-    if [ "$version" = "${SUPPORTED[0]}" ]; then lowest=1; else passed_over+=(--ignore=tests/codemod/idioms); fi
     (other_environment "$version") || { failed+=("the environment of Python $version"); continue; }
-    step "unit suite on Python $version${lowest:+, with the lowest versions of what it needs}" \
-        env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest tests "${passed_over[@]}" -m "$UNIT" "${TWO[@]}"
+    # what only developers start, on one Python, is tested on one
+    lowest='' which=(tests --ignore=tests/{e2e,derivation,docs,facts,codemod/idioms}) what='unit suite'
+    case "$version" in
+    "${SUPPORTED[0]}") lowest=1 what+=", with the lowest versions of what it needs," ;;
+    "${SUPPORTED[-1]}") ;;
+    *) which=("${INTERPRETER[@]}") what='what depends on the interpreter' ;;
+    esac
+    step "$what on Python $version" \
+        env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest "${which[@]}" -m "$UNIT" "${TWO[@]}"
 done
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
 
@@ -229,7 +235,7 @@ step "mypy --strict" "$bin/mypy"
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
-nice "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
+nice "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" --durations=20 || failed+=(pytest)
 
 say "the extension in the real VS Code"
 wait "$in_vscode" || failed+=("the extension in the real VS Code")

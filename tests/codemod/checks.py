@@ -93,6 +93,7 @@ def options_of(source: str) -> Options:
     parser.add_argument("--nvme-path")
     parser.add_argument("--optimizer")
     parser.add_argument("--precision")
+    parser.add_argument("--checkpoints")
     parser.add_argument("--target-version")
     parser.add_argument("--config", type=json.loads)
     words = shlex.split(first.removeprefix("# options: ")) if first.startswith("# options: ") else []

@@ -129,3 +129,11 @@ def test_a_number_beyond_any_setting_is_a_message_with_its_line(
         capsys.readouterr().err.split()
     )
     assert run(["check", str(tmp_path / "new.json")]) in {0, 1}
+
+
+@pytest.mark.parametrize("name", ["lr", "muon_lr", "adam_lr", "weight_decay", "eps"])
+def test_a_switch_in_the_place_of_a_number_counts_as_one(name: str) -> None:
+    """Found by fuzzing: a learning rate of ``true``, of which the ratio to the former one was worked out."""
+    old, new = ({"optimizer": {"type": "Muon", "params": {"lr": 0.5, name: value}}} for value in (0.5, True))
+    _check(old, new, Consumer.DEEPSPEED, None)
+    _check(new, old, Consumer.DEEPSPEED, None)

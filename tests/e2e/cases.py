@@ -23,6 +23,7 @@ class Case:
     the arguments in the first place, and puts the file it wrote at the second place into every run as
     ``pretrained.pt``. ``together`` are other scripts of the folder, which share modules with this one and are converted
     in the same run; without them these scripts stay as they are, and have to train as before.
+    ``options`` are more flags of the conversion.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Case:
     weights: tuple[tuple[str, ...], str] | None = None
     launch: Launch = "torchrun"
     together: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def example(self) -> str:

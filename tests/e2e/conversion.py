@@ -22,13 +22,13 @@ class ConversionError(AssertionError):
     """The tool did not convert an example."""
 
 
-def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
+def convert(scripts: Sequence[Path], stage: int, output: Path, options: Sequence[str] = ()) -> None:
     """Let the tool write its conversion of some scripts into ``output``; work left for the person is not an error.
 
     The command line is that of a person, and its process this one, which has the tool's libraries in memory already.
     """
     release = target_release()
-    asked = ["--zero-stage", str(stage), *(["--target-version", release] if release else [])]
+    asked = ["--zero-stage", str(stage), *(["--target-version", release] if release else []), *options]
     words = [*map(str, scripts), *asked, "--jobs", "1", "--output", str(output)]
     printed, told = io.StringIO(), io.StringIO()
     former = signal.getsignal(signal.SIGTERM)

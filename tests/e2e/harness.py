@@ -213,7 +213,7 @@ class Lab:
 
     def conversion(self, case: Case, stage: int) -> Path:
         """A folder with the files that the tool changed for a ZeRO stage, its config made fit for small models."""
-        key = (case.script, case.together, stage)
+        key = (case.script, (*case.together, *case.options), stage)
         if key not in self._conversions:
             folder = self._new_folder(f"{case.example}-zero{stage}")
             finished = os.environ.get("DSMIGRATE_E2E_CONVERTED")
@@ -222,7 +222,8 @@ class Lab:
                 adapt_configs(folder, stage, choose_stage=True)
             else:
                 alone = self.place(replace(case, weights=None), f"{case.example}-sources")  # its project is that folder
-                convert([alone / Path(script).name for script in (case.script, *case.together)], stage, folder)
+                scripts = [alone / Path(script).name for script in (case.script, *case.together)]
+                convert(scripts, stage, folder, case.options)
                 adapt_configs(folder, stage, choose_stage=False)
             self._conversions[key] = folder
         return self._conversions[key]
@@ -234,18 +235,19 @@ class Lab:
         """
         key = (case.name, stage)
         if key not in self._verdicts:
-            self._verdicts[key] = self.converted(case, stage)
+            runs = self._handed_halves(case, stage) if case.halves else self._placed(case, stage)
+            self._verdicts[key] = self._judged(case, stage, runs)
         return self._verdicts[key]
 
     def converted(self, case: Case, stage: int, edit: Edit | None = None) -> Verdict:
-        """Train the conversion and compare. ``edit`` may change the placed files before they are run, for the worse."""
-        return self._judged(case, stage, self._outcomes(case, stage, edit))
+        """Train the conversion in one folder and compare. ``edit`` may change the files before, for the worse."""
+        return self._judged(case, stage, self._placed(case, stage, edit))
 
-    def _outcomes(self, case: Case, stage: int, edit: Edit | None) -> Iterator[Outcome]:
-        if case.halves and edit is None:
-            yield self.first_half(case, stage)
-            yield self.second_half(case, None, stage)
-            return
+    def _handed_halves(self, case: Case, stage: int) -> Iterator[Outcome]:
+        yield self.first_half(case, stage)
+        yield self.second_half(case, None, stage)
+
+    def _placed(self, case: Case, stage: int, edit: Edit | None = None) -> Iterator[Outcome]:
         folder = self.place(case, f"{case.name}-zero{stage}-run", self.conversion(case, stage))
         if edit is not None:
             edit(folder)

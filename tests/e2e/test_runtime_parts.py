@@ -81,7 +81,9 @@ def large(figures: Figures, limit: float) -> Figures:
     return {case: apart for case, apart in found.items() if apart}
 
 
-@pytest.mark.parametrize(("topic", "cases"), [("fp32", 29), ("half", 9), ("processes.save", 4), ("others", 25)])
+@pytest.mark.parametrize(
+    ("topic", "cases"), [("fp32", 29), ("half", 9), ("processes.save", 4), ("others", 25), ("directories", 14)]
+)
 def test_an_engine_and_ddp_go_on_from_each_others_files(runs: Runs, topic: str, cases: int) -> None:
     figures = runs.figures(topic)
     assert len(figures) == cases

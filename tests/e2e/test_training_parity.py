@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from .cases import CASES, Case, case_named
@@ -20,6 +22,18 @@ pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("t
 def test_losses_are_those_of_the_original(lab: Lab, case: Case, stage: int) -> None:
     verdict = lab.verdict(case, stage)
     assert verdict.agrees, verdict.explain()
+
+
+@pytest.mark.parametrize(
+    ("case", "stage"),
+    [pytest.param(case, stage, id=f"{case.name}-zero{stage}") for case in CASES if case.halves for stage in stages()],
+)
+def test_directories_resume_as_the_uninterrupted_original(lab: Lab, case: Case, stage: int) -> None:
+    verdict = lab.converted(replace(case, options=("--checkpoints", "engine")), stage)
+    assert verdict.agrees, verdict.explain()
+    assert any(verdict.outcome.folder.rglob("*_optim_states.pt")) or (
+        stage == 0 and any(verdict.outcome.folder.rglob("*_model_states.pt"))
+    )
 
 
 @pytest.mark.parametrize("stage", stages())

@@ -175,6 +175,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--offload": ("none", "cpu"),
     "--optimizer": ("keep", "config"),
     "--precision": ("keep", "fp16", "bf16"),
+    "--checkpoints": ("files", "engine"),
     "--target-version": ("0.9.0", "0.14.5", "0.19.8"),
     "--with-launchers": (),
     "--launcher": ("keep", "deepspeed"),

@@ -21,6 +21,12 @@ def test_every_option_of_the_codemod_is_a_setting() -> None:
     assert settings == set(Options.__dataclass_fields__) - {"chosen_for", "chosen_sizes"}
 
 
+def test_checkpoints_are_files_unless_the_engines_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.dsmigrate]\ncheckpoints = "engine"\n')
+    assert resolve(tmp_path, {}).options.checkpoints == "engine"
+    assert resolve(tmp_path, {"checkpoints": "files"}).options == Options()
+
+
 def test_flags_override_settings(tmp_path: Path) -> None:
     (tmp_path / "dsmigrate.toml").write_text('zero-stage = 1\nprecision = "bf16"\n')
     assert resolve(tmp_path, {"zero-stage": 3}).options == Options(zero_stage=3, precision="bf16")
@@ -35,6 +41,7 @@ def test_flags_override_settings(tmp_path: Path) -> None:
         ({"config-name": "conf/ds.json"}, "'conf/ds.json' is not a file name"),
         ({"config-name": ".."}, "'..' is not a file name"),
         ({"target-version": "0.8.3"}, "0.9.0-0.9.5, 0.10.0-0.10.3"),
+        ({"checkpoints": "directories"}, "--checkpoints 'directories' does not exist; allowed: files, engine"),
         ({"optimizer": "adam"}, "--optimizer 'adam' does not exist; allowed: keep, config"),
     ],
 )

@@ -64,6 +64,7 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @_setting("nvme-path")
 @_setting("optimizer")
 @_setting("precision")
+@_setting("checkpoints")
 @_setting("params")
 @_setting("gpu-memory")
 @_setting("gpus")

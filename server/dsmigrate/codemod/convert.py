@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
 from dsmigrate.codemod.analysis.conditions import forget
+from dsmigrate.codemod.analysis.directories import Directories, uses_of
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.training import trainings
 from dsmigrate.codemod.analysis.values import Obj, each
@@ -59,7 +60,8 @@ class Compat:
 class Conversion:
     """What a conversion gives: results by path, that of the file which makes the engine with the config.
 
-    ``runs`` is what the script runs of the project, ``changes`` where it changes what is run.
+    ``runs`` is what the script runs of the project, ``changes`` where it changes what is run. ``directories`` are the names
+    of checkpoints that become directories.
     """
 
     entry: str
@@ -68,6 +70,17 @@ class Conversion:
     looked_at: tuple[str, ...] = ()
     runs: frozenset[Place] = frozenset()
     changes: frozenset[Place] = frozenset()
+    directories: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place of a script that does something with a file: the call as it is written there."""
+
+    path: str
+    line: int
+    call: str
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,15 @@ def places(read: Read, entry: str, cache: Cache) -> frozenset[Place]:
     """What a script runs of the files of its project."""
     forget()
     return places_run(analysed(Project(read, entry, cache, [""])))
+
+
+def uses(read: Read, entry: str, names: frozenset[str], cache: Cache) -> list[Use]:
+    """Where a script, run from its entry, does something with files of some names."""
+    forget()
+    return [
+        Use(event.module.path, event.line, ast.unparse(event.node), place_of(event.module, event.node))
+        for event in uses_of(analysed(Project(read, entry, cache, [""])), names)
+    ]
 
 
 def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
@@ -217,7 +239,7 @@ def validation(
     }
     after = result_of(read, plan.entry.path, changed, cache)
     for facts, one in plan.trainings:
-        yield facts, one, differences(facts.training, after, one)
+        yield facts, one, differences(facts, after, one)
 
 
 def _marked(facts: Facts, one: Settled, found: list[Difference]) -> Settled:
@@ -379,6 +401,9 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
         looked_at,
         plan.runs,
         frozenset(plan.changes),
+        frozenset().union(
+            *(facts.directories.names for facts, _ in plan.trainings if isinstance(facts.directories, Directories))
+        ),
     )
 
 

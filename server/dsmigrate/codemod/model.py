@@ -68,7 +68,7 @@ class Options:
     """What the person asked for; the defaults keep the script's training as it is.
 
     ``zero_stage`` is 0 to 3; ``offload`` one of none, cpu, nvme; ``optimizer`` keep or config; ``precision`` keep,
-    fp16 or bf16; ``config`` an existing DeepSpeed config to fit the script to; ``target_version`` a DeepSpeed release;
+    fp16 or bf16; ``checkpoints`` files or engine, which are DeepSpeed's own directories; ``config`` an existing DeepSpeed config to fit the script to; ``target_version`` a DeepSpeed release;
     ``with_launchers`` asks for shell scripts and the like too, ``launcher`` is what their lines start: keep or deepspeed.
     """
 
@@ -77,6 +77,7 @@ class Options:
     nvme_path: str | None = None
     optimizer: str = "keep"
     precision: str = "keep"
+    checkpoints: str = "files"
     config: Mapping[str, Any] | None = None
     config_name: str = "ds_config.json"
     target_version: str = NEWEST_DEEPSPEED

@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    Plain,
+    Several,
+    both,
+    either,
+    left_of,
+    negate,
+)
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
+from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -38,12 +53,19 @@ from dsmigrate.codemod.analysis.values import (
     forwards_in,
     owner,
 )
+from dsmigrate.codemod.decision import Setting
+from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.settle import Settled
 
-_REGIONS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_MIXED = frozenset({"torch_autocast", "fp16", "bf16"})
+"""The sections of a config that run the model in mixed precision."""
+
+_STATIC = Setting(None, static=None)
+_LEFT = frozenset({"MG304", "MG307"})
+"""What leaves the precision of the engine to the person."""
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 
 
@@ -117,12 +139,24 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
     return analysed(Project(reading, entry, shared, [""]))
 
 
-def differences(training: Training, after: Analysis, settled: Settled) -> list[Difference]:
+def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Difference]:
     """What a result does otherwise than the script, as far as an abstract run shows it."""
     found: list[Difference] = []
+    training = facts.training
+    decides = (
+        facts.options.precision == "keep"
+        and targets.holds("torch_autocast", facts.options.target_version)
+        and not any(one.code in _LEFT and one.kind is DecisionKind.TODO for one in settled.decisions)
+    )
+    patched = decides and any(  # by apex: the model runs in mixed precision wherever it is called
+        "models" in event.what and event.what.get("arg_opt_level") != Const("O0")
+        for event in training.events(Happening.AMP)
+    )
     for wrap in {event.node: event for event in training.wraps}.values():
-        before = _joined(_Original(training, wrap.condition).entries())
-        result = _joined(_Result(after, wrap.condition, settled).entries())
+        group = either(*(event.condition for event in training.events(Happening.GROUP)))  # which a wrapper needs
+        holds = tuple(dict.fromkeys((group, *(block.test for block in wrap.block.around()))))
+        before = _joined(_Original(training, holds, patched=patched).entries())
+        result = _joined(_Result(after, holds, settled, decides=decides, patched=patched).entries())
         for one in _compared(before, result):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
@@ -137,8 +171,19 @@ def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
         if tag == "equal":
             continue
         left, right = before[i1:i2], after[j1:j2]
-        for index in range(max(len(left), len(right))):
-            yield Difference(left[index] if index < len(left) else None, right[index] if index < len(right) else None)
+        for one, other in itertools.zip_longest(left, right):
+            if one is None or other is None or not _may_agree(one, other):
+                yield Difference(one, other)
+
+
+def _may_agree(one: Entry, other: Entry) -> bool:
+    """Whether two events part by nothing but a condition that is not known."""
+    return (
+        one.what == other.what
+        and [part for part in one.where if isinstance(part, str)]
+        == [part for part in other.where if isinstance(part, str)]
+        and any(isinstance(part, Plain) for entry in (one, other) for part in entry.where)
+    )
 
 
 def _joined(entries: Iterator[Entry]) -> list[Entry]:
@@ -187,19 +232,32 @@ def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]
 
 
 class _Reader(ABC):
-    """Lists the entries of one run. ``holds``: what is so for ranks that run under the wrapper."""
+    """Lists the entries of one run. ``holds``: the conditions under which ranks run under the wrapper."""
 
-    def __init__(self, analysis: Analysis, holds: Condition) -> None:
+    def __init__(self, analysis: Analysis, holds: tuple[Condition, ...]) -> None:
         self.analysis = analysis
         self.holds = holds
+        self.told = {condition_key(part) for one in holds for part in _parts_of(one) if not isinstance(part, Plain)}
         self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
         known = self.known.get(condition)
         if known is None:
-            known = self.known[condition] = left_of(condition, self.holds)
+            known = self.known[condition] = self.said_otherwise(functools.reduce(left_of, self.holds, condition))
         return known
+
+    def said_otherwise(self, condition: Condition) -> Condition:
+        """A condition without what holds by its text: the things of two runs are never the same."""
+        if isinstance(condition, Plain):
+            return condition
+        if condition_key(condition) in self.told:
+            return TRUE
+        if condition_key(negate(condition)) in self.told:
+            return FALSE
+        if isinstance(condition, Several):
+            return (both if condition.all_of else either)(*map(self.said_otherwise, condition.parts))
+        return condition
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
@@ -250,9 +308,8 @@ class _Reader(ABC):
         return [] if value is UNBOUND else [value]
 
     def precision(self, event: Event) -> str:
-        """Whether a forward stands in an autocast region, and in which."""
-        blocks = regions_around(event, _REGIONS)
-        return key_of(blocks[0].label) if blocks and blocks[0].label is not None else "plain"
+        """Whether autocast may be on around an event."""
+        return "plain" if precision_at(self.analysis, event).enabled is FALSE else "under autocast"
 
     def without_grad(self, event: Event) -> bool:
         return bool(regions_around(event, _NO_GRAD))
@@ -324,8 +381,8 @@ class _Side(_Reader):
             return "the model"
         if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
             return self.role(value.data["copy_of"])
-        if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
-            return self.role(value.args[0])
+        if isinstance(value, Expr) and value.op == "copy" and (copied := self.role(value.args[0])) is not None:
+            return copied if value.args[1] in self.saving else f"a copy of {copied}"
         if (
             isinstance(value, Obj)
             and "copy_of" in value.data
@@ -361,11 +418,11 @@ class _Side(_Reader):
                     if isinstance(event["method"], Const) and event["method"].value
                     else ""
                 )
-                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
+                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped and not method)}"
             case Happening.SAVE:
-                return f"save {self.content(event['content'])} to {key_of(event['path'])}"
+                return f"save {self.content(event['content'])} to {self.name(event['path'], self.role)}"
             case Happening.READ:
-                return f"read {key_of(event['path'])}"
+                return f"read {self.name(event['path'], self.role)}"
             case Happening.RESTORE:
                 return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
             case Happening.STATE if groups_read(event) is None:
@@ -379,7 +436,7 @@ class _Side(_Reader):
                 ours = [one for value in given for one in self.settle(value) if self.role(one) is not None]
                 if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
                     return None  # of data alone, or of an unread model, which is known for one from its wrap on
-                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted({self.name(one, self.role) for one in given}))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:
@@ -401,7 +458,7 @@ class _Side(_Reader):
         return any(self.is_wrapped(one) for other in others for one in self.settle(other["model"]))
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
-        del wrapped
+        """The precision that the model is run in."""
         return self.precision(event)
 
     def content(self, value: Value, depth: int = 0) -> str:
@@ -453,6 +510,7 @@ def _renamed(value: Value) -> list[Value]:
 _OURS = frozenset(
     {
         "gather_checkpoint",
+        "write_checkpoint",
         "broadcast_buffers",
         "broadcast_buffers_each_forward",
         "broadcast_model",
@@ -464,9 +522,10 @@ _OURS = frozenset(
 class _Original(_Side):
     """The script as it is."""
 
-    def __init__(self, training: Training, holds: Condition) -> None:
+    def __init__(self, training: Training, holds: tuple[Condition, ...], *, patched: bool) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
+        self.patched = patched
         gradients = gradients_of(training)
         self.unseen = gradients.of_zeroing() | {read for call in gradients.norm_calls() for read in call.reads}
         """Reads of gradients whose zeroing goes, or whose norm the engine gives."""
@@ -479,6 +538,9 @@ class _Original(_Side):
 
     def is_before(self, event: Event) -> bool:
         return self.training.is_before(event)
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        return "under autocast" if wrapped and self.patched else self.precision(event)
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
@@ -493,9 +555,14 @@ class _Original(_Side):
 class _Result(_Side):
     """The converted script."""
 
-    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled) -> None:
+    def __init__(
+        self, analysis: Analysis, holds: tuple[Condition, ...], settled: Settled, *, decides: bool, patched: bool
+    ) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
+        self.patched = patched
+        self.decides = decides
+        """Whether the engine runs the model in the precision of its config, in whatever region it is called."""
         wraps = [
             event
             for event in analysis.of(Happening.WRAP)
@@ -513,6 +580,14 @@ class _Result(_Side):
 
     def is_before(self, event: Event) -> bool:
         return event.number < self.made
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        if not wrapped or not self.decides:
+            return self.precision(event)
+        if not self.settled.config.keys() & _MIXED:
+            return "plain"
+        switched = any(one.config.get("torch_autocast.enabled", _STATIC).code for one in self.settled.decisions)
+        return self.precision(event) if switched and not self.patched else "under autocast"
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:
@@ -560,6 +635,10 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
+_OF_DIRECTORIES = {"isfile": "exists", "is_file": "exists"}
+"""What asks for a checkpoint that is a file asks for one that is a directory in other words."""
+
+
 def key_of(value: object) -> str:
     """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
     match value:
@@ -568,10 +647,12 @@ def key_of(value: object) -> str:
         case Expr(op="unknown"):
             node = value.args[0]
             return f"?{_code(node)}"
+        case Expr(op="loaded"):
+            return f"loaded({key_of(value.args[0])})"
         case Expr(op="condition"):
             return condition_key(value.args[0])
         case Expr():
-            return f"{value.op}({', '.join(key_of(arg) for arg in value.args)})"
+            return f"{value.op}({', '.join(key_of(_OF_DIRECTORIES.get(arg, arg)) for arg in value.args)})"
         case Tup():
             return f"({', '.join(map(key_of, value.items))})"
         case Lib():

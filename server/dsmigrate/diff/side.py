@@ -117,9 +117,9 @@ class Side:
         return None if value is UNKNOWN else bool(value)
 
     def number(self, path: str) -> int | float | None:
-        """Return the value of a key as a number; None when it is none, or unknown."""
+        """Return the value of a key as a number; None when it is none, or unknown. ``true`` counts as 1."""
         value = self.value(path)
-        return value if isinstance(value, (int, float)) else None
+        return +value if isinstance(value, (int, float)) else None
 
     def written(self, path: str) -> object:
         """Return the value as the file has it, or MISSING."""

@@ -10,6 +10,8 @@ INTERNAL = "MG998"
 
 CONFLICT = "MG914"
 
+USED_AS_FILE = "MG637"
+
 IDEAS = (
     Idea(
         code=INTERNAL,

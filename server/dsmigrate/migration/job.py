@@ -60,6 +60,7 @@ class Outcome:
     files of it, resolved.
     ``runs`` are the functions of the project that the script runs, by file and first line (0: the file's own code),
     ``changed`` those that its conversion changes. ``needs``: where ``ds_compat.py`` goes, and the names used of it.
+    ``directories``: the names of checkpoints that become directories.
     ``is_launcher``: the file is no script but starts one.
     """
 
@@ -72,6 +73,7 @@ class Outcome:
     runs: frozenset[Place] = frozenset()
     changed: frozenset[Place] = frozenset()
     needs: tuple[Path, frozenset[str]] | None = None
+    directories: frozenset[str] = frozenset()
     of: str = ""
     """The script whose training the file is a part of, where that is known and another one."""
     is_launcher: bool = False
@@ -217,6 +219,7 @@ def _outcome(file: Outcome, root: Path, found: Conversion, read_file: Callable[[
         runs=frozenset((base / path, line) for path, line in found.runs),
         changed=frozenset((base / path, line) for path, line in found.changes),
         needs=needs,
+        directories=found.directories,
     )
 
 

@@ -15,6 +15,7 @@ from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.migration.configs import with_config
+from dsmigrate.migration.directories import with_users
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.importers import users
 from dsmigrate.migration.job import Job, Outcome, Place, run_together, runs_of
@@ -42,7 +43,7 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
             found[index] = one
         if refused:
             groups.insert(0, [index for index in group if index not in refused])
-    return _with_compat(found)
+    return _with_compat([with_users(outcome) for outcome in found])
 
 
 def _with_different_configs(outcomes: Sequence[Outcome]) -> list[Outcome | None]:

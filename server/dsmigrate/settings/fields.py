@@ -52,6 +52,11 @@ SETTINGS = {
         Setting(
             "precision", "Keep the script's precision (default), or train in half precision.", ("keep", "fp16", "bf16")
         ),
+        Setting(
+            "checkpoints",
+            "Checkpoints stay torch.save files (default), or become DeepSpeed's own directories.",
+            ("files", "engine"),
+        ),
         Setting("params", "Size of the model, such as 7b: with --gpu-memory it chooses stage and offload."),
         Setting("gpu-memory", "Memory of one GPU in GiB, for --params.", kind=int),
         Setting("gpus", "Number of GPUs, for --params; default 1.", kind=int),

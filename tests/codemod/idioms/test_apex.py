@@ -153,3 +153,23 @@ def test_apexs_larc_is_refused() -> None:
         + APEX.split("\n", 6)[-1].lstrip()
     )
     assert found.status is Status.REFUSED
+
+
+LOSSES = {
+    "by a module": ("criterion = nn.CrossEntropyLoss()", "loss = criterion(model(x), y)", True),
+    "by a function": ("", "loss = nn.functional.cross_entropy(model(x), y)", True),
+    "divided": ("", "loss = nn.functional.cross_entropy(model(x), y)\n    loss = loss / 2", True),
+    "by the model": ("", "out = model(x, labels=y)\n    loss = out[0]", False),
+    "by the model, divided": ("", "loss = model(x, labels=y).loss / 4", False),
+}
+
+
+@pytest.mark.parametrize(("before", "loss", "enclosed"), LOSSES.values(), ids=LOSSES)
+def test_a_loss_that_the_model_does_not_give_is_computed_inside_autocast(
+    before: str, loss: str, *, enclosed: bool
+) -> None:
+    script = APEX.replace("loss = model(x).sum()", loss).replace("for x in", f"{before}\nfor x, y in")
+    found = converted(START + script)
+    assert not found.todos
+    region = 'with torch.autocast("cuda", dtype=torch.float16, enabled=args.fp16):'
+    assert (region in found.text) is enclosed

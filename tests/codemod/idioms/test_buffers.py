@@ -97,6 +97,14 @@ def test_statistics_that_are_equal_are_left_alone() -> None:
     assert EACH not in trained(helpers=VALIDATE, model=model, end="print(validate(model))").text
 
 
+def test_an_evaluation_of_one_rank_uses_the_module() -> None:
+    alone = "if dist.get_rank() == 0:\n    with torch.no_grad():\n        print(model(torch.ones(2, 3)))"
+    end = f"validate(model.module)\n{alone}"
+    found = trained(helpers=VALIDATE, model=NORMED, end=end)
+    assert "print(model.module(torch.ones(2, 3)))" in found.text
+    assert not found.todos
+
+
 def test_the_wrapped_forward_of_one_rank_would_wait() -> None:
     found = trained(
         helpers=VALIDATE, model=NORMED, end="validate(model.module)\nif dist.get_rank() == 0:\n    validate(model)"

@@ -524,3 +524,69 @@ def test_a_setting_of_an_object_that_code_may_overwrite_is_taken_when_the_script
 def test_a_setting_that_is_bound_by_its_name_is_known() -> None:
     found = converted(SETTINGS.format(overwritten="globals()['clip'] = 0.5", clip="clip"))
     assert found.config["gradient_clipping"] == 0.5
+
+
+CONFIGS = {
+    "a copy": "config = _C.clone()\nconfig.merge_from_file('x.yaml')",
+    "itself": "config = _C\nconfig.merge_from_list(['DATA.BATCH', 8])\nconfig.freeze()",
+    "in a function": "def get():\n    made = _C.clone()\n    made.merge_from_file(1)\n    return made\nconfig = get()",
+    "handed on": "import unread\nconfig = _C.clone()\nunread.update(config)",
+}
+
+
+@pytest.mark.parametrize("got", CONFIGS.values(), ids=CONFIGS)
+def test_a_tree_of_settings_has_defaults_that_files_may_change(got: str) -> None:
+    found = converted(
+        HEAD
+        + f"""
+from yacs.config import CfgNode as CN
+_C = CN()
+_C.TEST = CN()
+_C.TEST.BATCH = 4
+_C.DATA = CN()
+_C.DATA.BATCH = 4
+_C.KIND = "a"
+{got}
+dist.init_process_group("nccl")
+net = nn.Linear(4, 4) if config.KIND == "a" else nn.Bilinear(4, 4, 4)
+model = DDP(net.cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=config.DATA.BATCH):
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+"""
+    )
+    assert not found.todos
+    assert "DATA.BATCH" in found.text.split("deepspeed.initialize(")[1].split(")[0]")[0]
+    assert found.config["train_micro_batch_size_per_gpu"] == 4
+
+
+@pytest.mark.parametrize(("kind", "todo"), [("plain", False), ("left", True)])
+def test_only_the_default_model_may_need_a_person(kind: str, *, todo: bool) -> None:
+    found = converted(
+        HEAD
+        + f"""
+import argparse
+class Plain(nn.Module):
+    def forward(self, x):
+        return x.sum()
+class Left(Plain):
+    def __init__(self):
+        super().__init__()
+        self._ddp_params_and_buffers_to_ignore = ["x"]
+parser = argparse.ArgumentParser()
+parser.add_argument("--kind", default="{kind}")
+args = parser.parse_args()
+dist.init_process_group("nccl")
+net = Left() if args.kind == "left" else Plain()
+model = DDP(net.cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    model(x.cuda()).backward()
+    optimizer.step()
+"""
+    )
+    assert [code for code, _ in found.todos] == ["MG114"] * todo
+    assert found.said("MG114").message.startswith("" if todo else "Left: ")

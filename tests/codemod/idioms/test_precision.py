@@ -111,6 +111,23 @@ def test_what_an_option_switches_follows_it(manager: str) -> None:
     assert found.config["torch_autocast"]["enabled"] is False
 
 
+def test_a_type_from_a_table_is_said_by_the_name_of_the_option() -> None:
+    found = script(
+        "with ctx:\n    loss = model(x).sum()",
+        helpers="parser.add_argument('--dtype', default='bfloat16')\nargs = parser.parse_args()",
+        before="""\
+device = "cuda"
+if int(os.environ.get("RANK", -1)) != -1:
+    device = f"cuda:{os.environ['LOCAL_RANK']}"
+kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+ctx = torch.autocast("cuda", dtype=kinds[args.dtype]) if "cuda" in device else contextlib.nullcontext()""",
+    )
+    assert not found.todos
+    enabled, kind = 'args.dtype != "float32"', '"bfloat16" if args.dtype == "bfloat16" else "float16"'
+    assert f'torch_autocast={{"enabled": {enabled}, "dtype": {kind}}}' in found.text
+    assert found.config["torch_autocast"]["dtype"] == "bfloat16"
+
+
 HIDDEN = {
     "entered": (
         "region = torch.autocast('cuda', torch.bfloat16)\nregion.__enter__()\n"

@@ -381,3 +381,36 @@ main()
 """, optimizer="config")  # fmt: skip
     assert found.status is Status.CONVERTED
     assert "model_parameters=net.parameters()" in found.text
+
+
+@pytest.mark.parametrize("test", ["world > 1", "args.multi"])
+def test_a_worker_that_is_spawned_or_called_alone_may_share_the_model(test: str) -> None:
+    found = converted(
+        HEAD
+        + f"""
+    import argparse
+    import torch.multiprocessing as mp
+
+    def worker(rank, net, world):
+        dist.init_process_group("nccl", rank=rank, world_size=world)
+        model = DDP(net.to(rank), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            optimizer.zero_grad()
+            model(x.to(rank)).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--multi", action="store_true")
+        args = parser.parse_args()
+        world = torch.cuda.device_count()
+        net = nn.Linear(4, 4)
+        if {test}:
+            mp.spawn(worker, args=(net, world), nprocs=world)
+        else:
+            worker(0, net, world)
+    """
+    )
+    assert found.status is Status.CONVERTED, found.todos
+    assert found.text.count("deepspeed.initialize(") == 1

@@ -12,7 +12,7 @@ from typing import Any
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
@@ -135,7 +135,7 @@ def _may_be_module(run: Run, thing: Value) -> bool:
     """Whether a thing is a module, or of a class with a base that is not read."""
     if isinstance(thing, Obj) and thing.kind is Kind.INSTANCE and role_of(thing) is None:
         return not is_closed(thing)
-    return role_of(thing) is Role.MODEL or thing in run.known_models
+    return role_of(thing) is Role.MODEL or (isinstance(thing, Expr) and is_known(run, thing))
 
 
 def parameters_of(run: Run, value: Value) -> set[Value]:
@@ -284,16 +284,22 @@ def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iter
 
 def values_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.expr) -> list[Value] | None:
     """What a name, or attributes of one, may be at a place; None for any other expression."""
+    found = held_at(run, names, expression)
+    return None if found is None else [one for value in found for one in each(value)]
+
+
+def held_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.expr) -> list[Value] | None:
+    """What a name, or an attribute of whatever its holder may be, holds at a place, with the ways on which it is nothing."""
     if isinstance(expression, ast.Name):
         scope = next((scope for scope in names if expression.id in scope), None)
-        return None if scope is None else list(each(scope[expression.id]))
+        return None if scope is None else [scope[expression.id]]
     if not isinstance(expression, ast.Attribute):
         return None
     found: list[Value] = []
     for one in values_at(run, names, expression.value) or ():
         holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
         if holder is not None and expression.attr in holder.own:
-            found += each(holder.own[expression.attr])
+            found.append(holder.own[expression.attr])
     return found or None
 
 
@@ -333,9 +339,9 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
         case "world_size", _:
             return _call_of("torch.distributed", "get_world_size", names)
         case "field", (base, str(name)):
-            inner = code_for(base, names) if isinstance(base, Expr) else None
+            inner = code_for(base, names) if isinstance(base, Expr | Obj) else None
             return f"{inner}.{name}" if inner else None
-        case "item", (Expr() | Lib() as base, (str() | int() | Const(value=str() | int())) as key):
+        case "item", (Expr() | Lib() | Obj() as base, (str() | int() | Const(value=str() | int())) as key):
             inner = library_said(base.name, names) if isinstance(base, Lib) else code_for(base, names)
             return f"{inner}[{code_for(key if isinstance(key, Const) else Const(key), names)}]" if inner else None
         case "method", (Expr() as base, "get", *given):
@@ -369,15 +375,29 @@ def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
             if not isinstance(name, str) or name in hidden:
                 continue
             for one in each(held):
-                if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
-                    for attribute, inner in one.own.items():
-                        if (
-                            isinstance(attribute, str)
-                            and _now(one, attribute, inner) == value
-                            and attribute.isidentifier()
-                        ):
-                            return f"{name}.{attribute}"
+                way = _way_in(one, value, frozenset())
+                if way is not None:
+                    return f"{name}{way}"
         hidden.update(name for name in scope if isinstance(name, str))
+    return None
+
+
+def _way_in(of: Value, value: Value, seen: frozenset[Obj]) -> str | None:
+    """The attributes that lead from a thing to a value, in trees of settings over several."""
+    if (
+        not isinstance(of, Obj)
+        or of.kind not in {Kind.NAMESPACE, Kind.INSTANCE}
+        or role_of(of) is not None
+        or of in seen
+    ):
+        return None
+    for name, inner in of.own.items():
+        if isinstance(name, str) and name.isidentifier():
+            if _now(of, name, inner) == value:
+                return f".{name}"
+            deeper = _way_in(inner, value, seen | {of}) if of.kind is Kind.NAMESPACE else None
+            if deeper is not None:
+                return f".{name}{deeper}"
     return None
 
 
@@ -412,6 +432,20 @@ def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
 def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
     said = library_said(f"{module}.{function}", names)
     return None if said is None else f"{said}()"
+
+
+def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """The qualified name of something of a library, by the names of a place; None for anything else."""
+    match node:
+        case ast.Name():
+            for scope in names:
+                found = scope.get(node.id)
+                if found is not None:
+                    return found.name if isinstance(found, Lib) else None
+        case ast.Attribute():
+            base = library_name(node.value, names)
+            return None if base is None else f"{base}.{node.attr}"
+    return None
 
 
 def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from functools import partial
 
-from dsmigrate.codemod.analysis.classes import bases_of, looked_up, order
-from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
+from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up, order
+from dsmigrate.codemod.analysis.conditions import negate, options_of
 from dsmigrate.codemod.analysis.library import (
     attribute_of_object,
     attribute_of_symbol,
@@ -17,7 +17,7 @@ from dsmigrate.codemod.analysis.library import (
 )
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.roles import role_of
-from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.tensors import tensor_attribute
 from dsmigrate.codemod.analysis.values import (
@@ -114,7 +114,23 @@ def _of_instance(run: Machine, of: Obj, name: str, node: ast.AST) -> Value:
         found = looked_up(of.cls, name)
         if found is not None and isinstance(found[0], Obj) and found[0].data.get("role") == "property":
             return _bound(run, of, found, name, node)
+        if isinstance(own, Choice) and any(option is UNBOUND for _, option in own.options) and _falls_back(of, name):
+            own = filled(own, _of_class_of(run, of, name, node))
         return run.settle(own)
+    return _of_class_of(run, of, name, node)
+
+
+def _falls_back(of: Obj, name: str) -> bool:
+    """Whether an instance has an attribute that nothing seen assigned to it: its class has it, or it may get any."""
+    assert of.cls is not None
+    return (
+        bool(of.data.get("open")) or not is_closed(of) or any(looked_up(of.cls, one) for one in (name, "__getattr__"))
+    )
+
+
+def _of_class_of(run: Machine, of: Obj, name: str, node: ast.AST) -> Value:
+    """An attribute of an instance to which none is assigned."""
+    assert of.cls is not None
     found = looked_up(of.cls, name)
     if found is not None and isinstance(found[0], Lib | Expr):
         default = _asked(run, of, name, node)
@@ -124,6 +140,7 @@ def _of_instance(run: Machine, of: Obj, name: str, node: ast.AST) -> Value:
     if name == "__class__":
         return of.cls
     if name == "__dict__":
+        of.data["open"] = True
         made = run.make(Kind.DICT, node, tag="__dict__", open=False)
         made.fields.update({key: value for key, value in of.fields.items() if isinstance(key, str)})
         return made
@@ -267,8 +284,11 @@ def _fill(run: Machine, cls: Obj, made: Obj, given: Given) -> None:
 def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AST) -> None:
     """Assign to an attribute of whatever a value may be."""
     of = run.settle(of)
-    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
-    for option in options:
+    for condition, option in options_of(of):
+        if not isinstance(option, Obj | Expr | Tensor):
+            continue
+        if name == "__dict__" and isinstance(option, Obj):
+            option.data["open"] = True
         attribute_written(run, option, name, value, node)
         if isinstance(option, Tensor):
             continue
@@ -285,9 +305,7 @@ def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AS
         original = _original(option, name)
         if original is not None:
             holder.own.setdefault(name, original)
-        now = holder.get(name, UNBOUND)
-        certain = len(options) == 1 and not isinstance(of, Choice)
-        run.put(holder, name, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
+        run.put(holder, name, choose([(negate(condition), holder.get(name, UNBOUND)), (condition, value)]))
 
 
 def _original(of: Value, name: str) -> Value | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import dividing, implies
 from dsmigrate.codemod.analysis.classes import is_closed
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import (
@@ -101,18 +102,23 @@ class Buffers:
     @property
     def evaluated_by_all(self) -> Event | None:
         """An evaluation of the wrapped model that every rank runs."""
-        return next((event for event in self.evaluations if dividing(event) is None), None)
-
-    @property
-    def evaluated_by_some(self) -> Event | None:
-        """An evaluation of the wrapped model that only some ranks run."""
+        wrapped = either(*(wrap.condition for wrap in self.training.wraps))
         return next(
             (
                 event
                 for event in self.evaluations
-                if dividing(event) is not None and self.training.is_wrapped(event["model"])
+                if dividing(event) is None and both(event.condition, wrapped) is not FALSE
             ),
             None,
+        )
+
+    @property
+    def evaluated_by_some(self) -> tuple[Event, ...]:
+        """The evaluations of the wrapped model that only some ranks run."""
+        return tuple(
+            event
+            for event in self.evaluations
+            if dividing(event) is not None and self.training.is_wrapped(event["model"])
         )
 
     @property

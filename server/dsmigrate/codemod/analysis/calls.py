@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Consul
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
-from dsmigrate.codemod.analysis.roles import is_step
+from dsmigrate.codemod.analysis.roles import is_known, is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
 from dsmigrate.codemod.analysis.values import (
@@ -105,7 +105,7 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return call_library(run, function.name, given_, node)
         case Member():
             return library_method(run, function.of, function.name, given_, node)
-        case Expr() if function in run.known_models:
+        case Expr() if is_known(run, function):
             return forward(run, function, "", given_, node)
         case Expr(op="field"):
             return library_method(run, function.args[0], function.args[1], given_, node)
@@ -341,7 +341,12 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         values.append((alive, NONE))
     elif not exits:
         ways.append((alive, run.state.changes(frame.mark)))
-    run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
+    comes_back = bool(exits) or alive is not DEAD
+    run.stops += (
+        [replace(one, condition=MAYBE) if one.condition is TRUE else one for one in frame.stops]
+        if comes_back
+        else [Stop(TRUE, all(one.is_error for one in frame.stops))]
+    )
     run.state.undo(frame.mark)
     living = {one.obj for one in run.frames} - {frame.obj}  # a generator runs its caller's lines where it yields
     run.meet([(condition, _outlasting(changes, living)) for condition, changes in ways], frame.node)

@@ -195,6 +195,10 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
     parts = _exclusive(all_of, parts)
     if absorbing in parts:
         return absorbing
+    vague = [part for part in parts if isinstance(part, Plain) or (isinstance(part, Several) and part.unsure)]
+    if vague and not all_of:
+        # two that are not known are not one: of "a or (a and b)" there is no a
+        return unknown(varies=any(part.varies for part in parts))
     for reduced in (_absorbed, _joined):
         left = reduced(all_of, parts)
         if left != parts:
@@ -203,9 +207,6 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
         return neutral
     if len(parts) == 1:
         return next(iter(parts))
-    vague = [part for part in parts if isinstance(part, Plain) or (isinstance(part, Several) and part.unsure)]
-    if vague and not all_of:
-        return unknown(varies=any(part.varies for part in parts))
     if len(vague) > 1:
         parts = (parts - set(vague)) | {unknown(varies=any(part.varies for part in vague))}
     made = Several(all_of, frozenset(parts))

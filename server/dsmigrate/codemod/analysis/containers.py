@@ -9,7 +9,7 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Litera
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
-from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import role_of_class
 from dsmigrate.codemod.analysis.values import (
     NONE,
@@ -60,8 +60,8 @@ def add_rest(run: Machine, of: Obj, value: Value) -> None:
     run.put(of, REST, value if now is UNBOUND else choose([(MAYBE, now), (MAYBE, value)]))
 
 
-def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
-    """Assign to an item of a dictionary, a list, or an object of a library."""
+def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Condition = TRUE) -> None:
+    """Assign to an item of a dictionary, a list, or an object of a library, if it is that one."""
     key, value = run.settle(key), picked_here(run, value)
     if of.kind is Kind.MODULE and not isinstance(key, Const):
         settings_written(run, of)
@@ -73,17 +73,34 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool =
             name += sum(isinstance(one, int) for one in of.fields)
         if of.kind not in {Kind.LIST, Kind.DICT, Kind.SET, Kind.MODULE}:
             name = ("item", name)
-        now = of.get(name, UNBOUND)
-        run.put(of, name, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
+        run.put(of, name, choose([(negate(condition), of.get(name, UNBOUND)), (condition, value)]))
     elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
+        if of.kind is Kind.DICT:
+            settings_written(run, of)
         add_rest(run, of, value)
 
 
-def settings_written(run: Machine, module: Obj) -> None:
-    """Code that is not read, or a name that is not known, may give any plain name of a module another value."""
-    for name, value in list(module.own.items()):
-        if isinstance(name, str) and not name.startswith("__") and all(isinstance(one, Const) for one in each(value)):
-            run.put(module, name, Expr("setting", name, value))
+CONFIGS = frozenset({"yacs.config.CfgNode", "fvcore.common.config.CfgNode", "ml_collections.ConfigDict"})
+"""Classes of trees of settings, which files and the command line may give other values."""
+
+
+def settings_written(run: Machine, of: Obj) -> None:
+    """Code that is not read, or a name that is not known, may give any plain attribute another value, of the unread parts too."""
+    pending, seen = [of], {of}
+    while pending:
+        one = pending.pop()
+        for name, value in list(one.own.items()):
+            if not isinstance(name, str) or name.startswith("__"):
+                continue
+            options = list(each(value))
+            known = [option for option in options if not (isinstance(option, Expr) and option.op == "setting")]
+            if known and all(isinstance(option, Const) for option in known):
+                holder = () if one.kind is Kind.MODULE else (one,)  # two sections may have the same name and default
+                run.put(one, name, Expr("setting", name, value, *holder))
+            parts = {run.shadows[option] for option in options if isinstance(option, Expr) and option in run.shadows}
+            parts |= {option for option in options if isinstance(option, Obj) and option.made_by in CONFIGS}
+            pending += parts - seen
+            seen |= parts
 
 
 def is_hashable(value: object) -> bool:
@@ -102,7 +119,7 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value)
         if found is not None:
-            return run.settle(found)
+            return run.settle(filled(found, of.get(REST, Expr("item", of, key.value))) if is_open(of) else found)
         if of.has(REST):
             return run.settle(of.at(REST))
         maker = of.data.get("default")
@@ -117,6 +134,9 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
 def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: bool = True) -> Value:
     if isinstance(key, Tup) and all(isinstance(part, Const) for part in key.items):
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
+    maker = of.data.get("default")
+    if maker is not None and is_there and not of.has(REST):
+        run.put(of, REST, run.call(maker, Given(), node))
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options: list[tuple[Condition, Value]] = [
@@ -173,6 +193,7 @@ def extended(run: Machine, of: Obj, more: Value, node: ast.AST) -> None:
                 for pair in pairs:
                     put_item(run, of, pair.items[0], pair.items[1])  # type: ignore[union-attr]
                 continue
+            settings_written(run, of)
             add_rest(run, of, _value_of_pair(run.element(one, node)))
             continue
         items = run.exact_items(one)

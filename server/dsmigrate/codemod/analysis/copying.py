@@ -12,6 +12,9 @@ from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Expr, Kind, Obj, 
 
 _KINDS = frozenset({Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT, Kind.NAMESPACE, Kind.SET})
 
+_UNREAD = frozenset({"unknown", "item", "field", "call", "part"})
+"""What may turn out to be a model when it is wrapped."""
+
 
 def copied(run: Machine, of: Value, node: ast.AST, *, deep: bool = True) -> Value:
     """A copy that is made at a place; a deep one of a wrapper copies the model in it too."""
@@ -28,9 +31,10 @@ def copied(run: Machine, of: Value, node: ast.AST, *, deep: bool = True) -> Valu
         for key, value in tuple(of.fields.items()):
             run.put(made, key, _owned(run, value, of, made, node, deep=deep) if tracked else value)
         return made
-    if isinstance(of, Expr) and tracked:
+    if isinstance(of, Expr) and (tracked or of.op in _UNREAD):
         symbol = Expr("copy", of, node)
-        run.known_models.add(symbol)
+        if tracked:
+            run.known_models.add(symbol)
         return symbol
     return of
 

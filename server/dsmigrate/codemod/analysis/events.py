@@ -45,6 +45,8 @@ class Happening(enum.Enum):
     COLLECTIVE = "Collective"
     SAVE = "Save"
     READ = "Read"
+    FILE = "File"
+    """A file is asked about, copied, moved or removed."""
     STATE = "State"
     RESTORE = "Restore"
     PARAMETERS = "Parameters"

@@ -39,6 +39,7 @@ from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.tensors import changed_in_place
+from dsmigrate.codemod.analysis.texts import contains, equals
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -225,8 +226,9 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
     if isinstance(of, Lib):
         call_library(run, f"{of.name}.__setitem__", Given((key, value)), node)
         return
-    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
-    for option in options:
+    for condition, option in options_of(of):
+        if not isinstance(option, Obj | Expr | Tensor):
+            continue
         item_written(run, option, key, value, node)
         if isinstance(option, Obj):
             if option.kind is Kind.INSTANCE and option.cls is not None:
@@ -234,11 +236,12 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
                 if found is not None and isinstance(found[0], Obj):
                     run.call_member(option, "__setitem__", Given((key, value)), node)
                     continue
-            put_item(run, option, key, value, certain=len(options) == 1 and not isinstance(of, Choice))
+            put_item(run, option, key, value, condition=condition)
         elif isinstance(option, Expr) and isinstance(key, Const):
             holder = run.shadow(option)
             holder.own.setdefault(("item", key.value), Expr("item", option, key.value, varies=option.varies))
-            run.put(holder, ("item", key.value), value)
+            now = holder.at(("item", key.value))
+            run.put(holder, ("item", key.value), choose([(negate(condition), now), (condition, value)]))
 
 
 def bind(run: Machine, target: ast.expr, value: Value) -> None:
@@ -319,6 +322,10 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     if tensors:
         norm = norm_operated(run, op, left, right)
         joined = joined_tensor(tensors)
+        if isinstance(op, ast.Mult | ast.Div) and not all(
+            any(isinstance(one, Tensor) for one in each(value)) for value in (left, right)
+        ):
+            joined = replace(joined, given=frozenset().union(*(one.given for one in tensors)))
         return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
@@ -508,6 +515,10 @@ _NUMBERS = frozenset(
 """What is never None."""
 
 
+_IDENTICAL = frozenset({Kind.INSTANCE, Kind.LIST, Kind.DICT, Kind.SET})
+"""What may equal another one of its kind."""
+
+
 def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
@@ -550,13 +561,21 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
         if (
             isinstance(left, Obj | Lib)
             and isinstance(right, Obj | Lib)
-            and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE
+            and not (isinstance(left, Obj) and left.kind in (_IDENTICAL if isinstance(op, ast.Eq) else {Kind.INSTANCE}))
         ):
             return Const(left == right)
         if left == right and isinstance(left, Obj):
             return TRUE_VALUE
     if isinstance(op, ast.In):
         return _contained(run, left, right)
+    if isinstance(op, ast.Eq) and any(
+        isinstance(one, Expr)
+        and isinstance(other, Const)
+        and isinstance(other.value, str)
+        and equals(one, other.value) is False
+        for one, other in ((left, right), (right, left))
+    ):
+        return FALSE_VALUE
     name = "is" if isinstance(op, ast.Is) and NONE in (left, right) else _COMPARE[type(op)][0]
     if name == "is" and NONE not in (left, right):
         name = "=="
@@ -607,6 +626,8 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in right.items)))
         case Const(value=str(text)) if isinstance(left, Const) and isinstance(left.value, str):
             return Const(left.value in text)
+        case Expr() if isinstance(left, Const) and isinstance(left.value, str) and contains(right, left.value):
+            return TRUE_VALUE
         case Obj(kind=Kind.DICT) if isinstance(left, Const):
             if right.has(left.value):
                 inside = right.at(left.value)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import Literal
-from dsmigrate.codemod.analysis.containers import container_method, is_hashable
+from dsmigrate.codemod.analysis.conditions import Literal, options_of
+from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
-from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
-from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
+from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
     ANY_METHODS,
     ATTRIBUTES,
@@ -26,9 +28,11 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     role_of_class,
 )
 from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribute_written, tensor_method
+from dsmigrate.codemod.analysis.texts import begins, ends, kind_of_device
 from dsmigrate.codemod.analysis.values import (
     NONE,
     Bound,
+    Choice,
     Const,
     Expr,
     Forward,
@@ -71,6 +75,13 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     """What a call gives of which nothing is known; what it is given may come to anything there."""
     inputs = given_.all()
     holder = function.of if isinstance(function, Member) else function
+    changed = run.shadows.get(holder) if isinstance(holder, Expr) else holder
+    if isinstance(function, Member) and isinstance(changed, Obj) and role_of(changed) is None:
+        settings_written(run, changed)  # ``config.merge_from_file(path)``
+    for one in inputs:
+        for option in each(one):
+            if isinstance(option, Obj) and option.made_by in CONFIGS:
+                settings_written(run, option)
     things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
@@ -82,6 +93,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
             **read,
             **{f"thing{index}": one for index, one in enumerate(tracked)},
         )
+    paths = [one for value in inputs for one in each(run.settle(value)) if _is_path(one)]
+    if paths:
+        note_file(run, "", paths, node)
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
         return joined_tensor(tensors)
@@ -238,7 +252,9 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
         for one in run.things_in(written) if tensors else ():
             changed_in_place(run, one, node, name.rpartition(".")[2], given.all())
     if tensors:
-        return joined_tensor(tensors)
+        made = joined_tensor(tensors)
+        of_layers = name.startswith("torch.nn.functional.")
+        return replace(made, given=frozenset((Forward(node, run.context, Lib(name)),))) if of_layers else made
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         return opaque(run, Lib(name), given, node)
@@ -278,6 +294,8 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of a library that only deals with data."""
     run_functions(run, given, node)
     values = given.all()
+    if name in _OF_FILES:
+        note_file(run, name, values, node)
     tensors = [one for value in values for one in run.things_in(value) if isinstance(one, Tensor)]
     head = name.split(".", maxsplit=1)[0]
     if head in {"time", "random", "uuid", "socket", "datetime"}:
@@ -297,6 +315,34 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return Expr("call", name, *values)
     return run.unread(node, values)
+
+
+_OF_FILES = frozenset(
+    [
+        *(f"shutil.{name}" for name in ("copyfile", "copy", "copy2", "move")),
+        *(f"os.{name}" for name in ("remove", "unlink", "rename", "replace")),
+    ]
+)
+
+
+def _is_path(value: Value) -> bool:
+    """Whether a value may be a path of a file: worked out as one, or text with an ending."""
+    if isinstance(value, Const):
+        return isinstance(value.value, str) and bool(_ENDING.search(value.value))
+    return isinstance(value, Expr) and value.op in {"path", "arg", "setting", "text", "+", "/"}
+
+
+_ENDING = re.compile(r"\.\w{1,8}$")
+
+
+def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) -> None:
+    """Note what happens to files: by a function of a library, a method of a path, or "" for what is not read."""
+    run.event(
+        Happening.FILE,
+        node,
+        name=Const(name),
+        **{f"path{index}": run.settle(path) for index, path in enumerate(paths)},
+    )
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
@@ -385,7 +431,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
     """What a forward gives, with the forward noted in every tensor of it."""
     match value:
         case Tensor():
-            return replace(value, forwards=value.forwards | {made})
+            return replace(value, forwards=value.forwards | {made}, given=frozenset((made,)))
         case Tup():
             return Tup(tuple(tagged(run, item, made, node, depth) for item in value.items))
         case Obj(kind=Kind.LIST | Kind.DICT | Kind.INSTANCE) if depth < 4 and role_of(value) is None:
@@ -393,7 +439,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
                 run.put(value, key, tagged(run, item, made, node, depth + 1))
             return value
         case Expr(op="unknown" | "field" | "item" | "call"):
-            return Tensor(forwards=frozenset((made,)))
+            return Tensor(forwards=frozenset((made,)), given=frozenset((made,)))
     if not isinstance(value, Const | Obj | Lib | Bound | Member | Super | Expr):
         options = getattr(value, "options", None)
         if options is not None:
@@ -408,6 +454,8 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
     """Call a method that no source of the script defines."""
     of = run.settle(of)
     asked = Call(run, name, given, node)
+    if name in {"is_file", "unlink"} and isinstance(of, Const | Expr):
+        note_file(run, name, [of], node)
     match of:
         case Tensor():
             return tensor_method(run, of, name, given, node)
@@ -442,8 +490,9 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if name in ANY_METHODS:
                 return ANY_METHODS[name](asked, of)
             if name in _PURE and all(isinstance(value, Const | Expr | Lib) for value in given.all()):
-                return Expr("method", of, name, *given.args)
-            if of in run.known_models:
+                known = _told(of, name, given.args)
+                return Expr("method", of, name, *given.args) if known is None else Const(known)
+            if is_known(run, of):
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
     run.handed.add(node)
@@ -489,7 +538,25 @@ _PURE = frozenset(
 )
 
 
+def _told(text: Expr, name: str, asked: Sequence[Value]) -> bool | None:
+    """Whether a text begins or ends in a way, where its known parts tell."""
+    match name, asked:
+        case "startswith", [Const(value=str(start))]:
+            return begins(text, start)
+        case "endswith", [Const(value=str(end))]:
+            return ends(text, end)
+    return None
+
+
 def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
+    if not given.named and not given.more:
+        for index, value in enumerate(given.args):
+            if isinstance(value, Choice) and all(isinstance(one, Const | Expr | Lib) for one in each(value)):
+                before, after = given.args[:index], given.args[index + 1 :]
+                return choose(
+                    (condition, _of_constant(run, of, name, Given((*before, one, *after)), node))
+                    for condition, one in options_of(value)
+                )
     plain = [value for value in given.args if isinstance(value, Const)]
     if (
         isinstance(of.value, str | int | float | bytes)
@@ -571,7 +638,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
     found = of.get(name)
     if found is not None:
         return run.settle(found)
-    if of.kind is Kind.NAMESPACE:
+    if of.kind is Kind.NAMESPACE and of.made_by not in CONFIGS:
         return option_of(of, name)
     if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
         run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
@@ -591,14 +658,10 @@ def attribute_of_symbol(run: Machine, of: Expr, name: str) -> Value:
     """An attribute of something that is not read."""
     if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, owner(of)):
         return _weight(of, name)
-    if (
-        of.op == "torch.device"
-        and name == "type"
-        and len(of.args) > 0
-        and isinstance(of.args[0], Const)
-        and isinstance(of.args[0].value, str)
-    ):
-        return Const(of.args[0].value.partition(":")[0])
+    if of.op == "torch.device" and name == "type" and of.args:
+        kind = kind_of_device(of.args[0])
+        if kind is not None:
+            return Const(kind)
     return Expr("field", of, name)
 
 
@@ -636,7 +699,7 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
-            return run.settle(of.at(("item", key.value)))
+            return run.settle(filled(of.at(("item", key.value)), Expr("item", of, key.value)))
         if (
             of.kind is Kind.LIBRARY
             and of.made_by.startswith("torch.nn.")
@@ -683,7 +746,7 @@ def contained_in(key: Value, of: Value) -> Value | None:
 def operated_library(symbol: str, left: Value, right: Value) -> Value | None:
     """What an operator gives of objects of libraries: paths that are joined; None where nothing is known."""
     if symbol == "%" and isinstance(left, Const) and isinstance(left.value, str):
-        return Expr("text", left, right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
+        return Expr("text", left, "%", right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
     return None
 
 

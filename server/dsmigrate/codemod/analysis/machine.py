@@ -31,6 +31,7 @@ from dsmigrate.codemod.analysis.conditions import (
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.state import Changes, State, choose
 from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
     NONE,
     TRUE_VALUE,
     UNBOUND,
@@ -248,6 +249,7 @@ class Machine(ABC):
         self.ending: set[ast.AST] = set()
         """Branches one arm of which ends the process, or raises."""
         self.flags = Obj(Kind.FRAME, None, self.context)
+        self.flags.own["initialized"] = FALSE_VALUE  # the process group
         """What is so of the process: whether it is in a group."""
         self.fresh: list[set[Obj]] = []
         """The objects that the calls which are being run have made."""

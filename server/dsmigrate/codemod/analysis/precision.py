@@ -56,7 +56,11 @@ class Precision:
 
     def where(self, known: Mapping[Expr, bool]) -> Precision:
         """The precision where some atoms are known."""
-        return Precision(under(self.enabled, known), self.dtype)
+        dtype = self.dtype
+        if isinstance(dtype, Choice):
+            ways = ((under(condition, known), option) for condition, option in options_of(dtype))
+            dtype = choose((condition, option) for condition, option in ways if condition is not FALSE)
+        return Precision(under(self.enabled, known), dtype)
 
 
 OFF = Precision(FALSE, None)
@@ -76,8 +80,7 @@ def _within(run: Run, blocks: list[Block]) -> Precision:
     for condition, manager in options_of(blocks[0].label or NONE):
         if isinstance(manager, Obj) and manager.made_by in AUTOCAST:
             dtype = _type_of(manager)
-            switch = _argument(manager, "enabled", 2 if manager.made_by == "torch.autocast" else 0, TRUE_VALUE)
-            found = Precision(both(condition, truth(run, switch), negate(_is_full(dtype))), _plain(dtype))
+            found = Precision(both(condition, truth(run, switch_of(manager)), negate(_is_full(dtype))), _plain(dtype))
         else:
             outer = _within(run, blocks[1:])
             found = Precision(both(condition, outer.enabled), outer.dtype)
@@ -86,6 +89,11 @@ def _within(run: Run, blocks: list[Block]) -> Precision:
             dtypes.append((found.enabled, found.dtype))
     kinds = {dtype for _, dtype in dtypes}
     return Precision(either(*enabled), next(iter(kinds)) if len(kinds) == 1 else choose(dtypes) if dtypes else None)
+
+
+def switch_of(manager: Obj) -> Value:
+    """What an autocast region is switched on or off by."""
+    return _argument(manager, "enabled", 2 if manager.made_by == "torch.autocast" else 0, TRUE_VALUE)
 
 
 def _argument(manager: Obj, name: str, index: int, default: Value) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.machine import Machine
 from dsmigrate.codemod.analysis.summaries.registry import Role, role_of_class
@@ -26,7 +28,25 @@ def is_module(run: Machine, thing: Value) -> bool:
     role = role_of(thing)
     if role is not None:
         return role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED, Role.AVERAGED}
-    return isinstance(thing, Expr) and thing in run.known_models
+    return isinstance(thing, Expr) and is_known(run, thing)
+
+
+def is_known(run: Machine, thing: Expr) -> bool:
+    """Whether a symbol is a model, or a copy of one that was made before that was known."""
+    return thing in run.known_models or (thing.op == "copy" and is_known(run, thing.args[0]))
+
+
+def held_by(run: Machine, thing: Expr) -> Iterator[Value]:
+    """What unread code was given when it made a thing, and what was given to make that; in the end other than such things."""
+    seen = {thing}
+    pending = [thing]
+    while pending:
+        for one in run.held.get(pending.pop(), ()):
+            if not isinstance(one, Expr) or one in run.known_models:
+                yield one
+            elif one not in seen:
+                seen.add(one)
+                pending.append(one)
 
 
 def is_tracked(run: Machine, thing: Value) -> bool:
@@ -34,7 +54,7 @@ def is_tracked(run: Machine, thing: Value) -> bool:
     if isinstance(thing, Tensor):
         return thing.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} or bool(thing.forwards)
     if isinstance(thing, Expr):
-        return thing in run.known_models or any(is_tracked(run, one) for one in run.held.get(thing, ()) if one != thing)
+        return is_known(run, thing) or any(is_tracked(run, one) for one in held_by(run, thing))
     role = role_of(thing)
     return role in {
         Role.MODEL,

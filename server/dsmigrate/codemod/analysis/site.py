@@ -169,10 +169,11 @@ def _blocks(training: Training, last: Event) -> Iterator[Block]:
     for block in inner.around():
         if not all(_leads_to(block, event) for event in training.backwards):
             continue
-        again = (
+        again = (  # a function that is called for other models too
             block.kind is BlockKind.CALL
             and isinstance(block.label, Obj)
-            and _calls(training, block.label) > max(1, len(training.runs))
+            and _calls(training, block.label) > 1
+            and not all(under(event.block, block) for event in training.backwards)
         )
         yield inner if again and inner is not block and last in training.wraps else block
 

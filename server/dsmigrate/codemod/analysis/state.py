@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
@@ -149,6 +150,13 @@ class State:
             self.put(obj, key, choose(options, (*at, obj.node, key)))
 
 
+def filled(value: Value, rest: Value) -> Value:
+    """What something holds that holds ``rest`` on the ways on which nothing was written."""
+    if not isinstance(value, Choice):
+        return rest if value is UNBOUND else value
+    return choose((condition, rest if option is UNBOUND else option) for condition, option in value.options)
+
+
 def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Value:
     """The value that is one of several, each under its condition; UNBOUND where there is none.
 
@@ -166,7 +174,7 @@ def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Valu
                 if data is None:
                     data = one
                 elif data != one:
-                    before, joined = found.pop(data), joined_tensor([data, one])
+                    before, joined = found.pop(data), replace(joined_tensor([data, one]), given=data.given | one.given)
                     found[joined] = before
                     data = joined
                 one = data  # noqa: PLW2901 - tensors of data are one

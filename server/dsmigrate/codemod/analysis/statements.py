@@ -101,6 +101,8 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     with run.inside(BlockKind.TRY, node):
         alive = run.body(node.body)
         through = _caught(run, node, alive, mark, known) if node.handlers else alive
+        if alive is DEAD and through is TRUE and any(len(ways) > count for ways, count in since):
+            through = MAYBE  # where an error came before the way out
         if node.orelse and alive is not DEAD and not node.handlers:
             through = both(alive, run.body(node.orelse))
     if node.finalbody:

@@ -19,12 +19,13 @@ from dsmigrate.codemod.analysis.analysis import (
     values_at,
     wrappers,
 )
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
-from dsmigrate.codemod.analysis.values import UNBOUND, Const, Obj, Value, each, forwards_in, owner
+from dsmigrate.codemod.analysis.values import UNBOUND, Const, Expr, Obj, Value, each, forwards_in, owner
 from dsmigrate.codemod.program.module import Module
 
 
@@ -78,6 +79,15 @@ class Training:
     def is_copy(self, value: Value) -> bool:
         """Whether a value may be a copy of the model that was made with its wrapper."""
         return any(isinstance(one, Obj) and one.data.get("copy_of") in self.wrappers for one in each(value))
+
+    def is_plain_copy(self, value: Value) -> bool:
+        """Whether a value may be a copy of the model that was made without its wrapper."""
+        copied = {
+            one.data.get("copy_of") if isinstance(one, Obj) else one.args[0]
+            for one in each(value)
+            if isinstance(one, Obj) or (isinstance(one, Expr) and one.op == "copy")
+        }
+        return bool(copied & self.models)
 
     def values_at(self, event: Event, expression: ast.expr) -> list[Value]:
         """What a name, or attributes of one, may be at an event; nothing for any other expression."""
@@ -186,7 +196,7 @@ def trainings(analysis: Analysis) -> list[Training]:
         if not any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"])):
             continue
         models = raw_models(run, event["module"])
-        group = next((group for group in groups if group[0] & models), None)
+        group = next((group for group in groups if group[0] & models and not _is_other_run(event, group[1])), None)
         if group is None:
             groups.append((models, [event]))
         else:
@@ -205,6 +215,10 @@ def trainings(analysis: Analysis) -> list[Training]:
         if not backwards:
             continue
         made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
+        if any(others is not wraps and models & shared for shared, others in groups):  # each run of the text by itself
+            ways = either(*(event.condition for event in wraps))
+            backwards = tuple(event for event in backwards if both(event.condition, ways) is not FALSE)
+            made = [event for event in made if both(event.condition, ways) is not FALSE]
         held = {event: parameters_of(run, event["params"]) for event in made}
         optimizers = {one for event in made if held[event] & parts for one in things(event["what"])}
         if not optimizers:  # whose parameters cannot be told: those that step where this model is trained
@@ -225,6 +239,11 @@ def trainings(analysis: Analysis) -> list[Training]:
             Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers))
         )
     return _joined([one for one in found if one.optimizers] or found)
+
+
+def _is_other_run(event: Event, wraps: list[Event]) -> bool:
+    """Whether the same text wraps the model in runs of which only one can be: a worker that is spawned, or called alone."""
+    return any(event.node is one.node and both(event.condition, one.condition) is FALSE for one in wraps)
 
 
 def _joined(found: list[Training]) -> list[Training]:

@@ -210,7 +210,8 @@ class Tensor(Interned):
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
     rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
-    parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised.
+    parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised. ``given``: the
+    calls that gave it as it is, or up to a factor.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -222,15 +223,16 @@ class Tensor(Interned):
     scalar: bool = False
     picked: Condition | None = None
     power: float = 0.0
+    given: frozenset[Forward] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forward(Interned):
-    """A forward of a model, by the call and where it comes from."""
+    """A forward of a model, or a call of one of torch's functions for layers, and where it comes from."""
 
     node: ast.AST
     context: Context
-    model: Thing
+    model: Thing | Lib
 
 
 class Kind(enum.Enum):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dsmigrate.codemod import idioms
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.checkpoint import files
+from dsmigrate.codemod.idioms.checkpoint import directories, files
 from dsmigrate.codemod.idioms.clipping import measured, norm
 from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
@@ -110,6 +110,7 @@ IDIOMS: tuple[Idiom, ...] = (
     pieces.pieces,
     files.files,
     files.pickled,
+    directories.directories,
     batch.batch,
     precision.asked,
     optimizer.in_config,

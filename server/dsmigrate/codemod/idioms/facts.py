@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from dsmigrate.codemod.analysis.directories import Directories, Kept, directories
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of, zeroes
 from dsmigrate.codemod.analysis.optimizers import Moved, moved
 from dsmigrate.codemod.analysis.passing import Passing, passing
 from dsmigrate.codemod.analysis.site import Site, spread
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Lib, Value
+from dsmigrate.codemod.analysis.values import Const, Value
 from dsmigrate.codemod.model import Options
 
 
@@ -47,6 +48,11 @@ class Facts:
     def moved(self) -> Moved | str:
         """The optimizer as the config makes it, where the person asked for that; why it stays in the script."""
         return moved(self.training, self.site) if self.options.optimizer == "config" else "the script keeps it"
+
+    @cached_property
+    def directories(self) -> Directories | Kept | None:
+        """The checkpoints that become the engine's directories, where the person asked for that; why they stay files."""
+        return directories(self.training) if self.options.checkpoints == "engine" else None
 
     @property
     def optimizer_argument(self) -> str:
@@ -89,20 +95,6 @@ def given_at(call: ast.Call, index: int, name: str) -> ast.expr | None:
     if index < len(args) and not any(isinstance(arg, ast.Starred) for arg in args[: index + 1]):
         return args[index]
     return named.get(name)
-
-
-def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:
-    """The qualified name of something of a library, by the names of a place; None for anything else."""
-    match node:
-        case ast.Name():
-            for scope in names:
-                found = scope.get(node.id)
-                if found is not None:
-                    return found.name if isinstance(found, Lib) else None
-        case ast.Attribute():
-            base = library_name(node.value, names)
-            return None if base is None else f"{base}.{node.attr}"
-    return None
 
 
 def is_statement(event: Event) -> bool:

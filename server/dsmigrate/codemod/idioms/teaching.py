@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Tensor, Value, each
@@ -19,16 +20,19 @@ def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Ite
     site = facts.site
     engine = site.target
     groups = ""
+    directories = isinstance(facts.directories, Directories)
     if _may_be_frozen(training):
         names = {name for scope in site.names for name in scope}
         groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
         yield _noted(training, facts, groups, loads)
     given = f"{engine}, {groups}" if groups else engine
-    line = f"ds_compat.keep_torch_checkpoints({given})"
+    name = "keep_directories" if directories else "keep_torch_checkpoints"
+    line = f"ds_compat.{name}({given})"
+    why = "the engine saves and loads its state" if directories else "checkpoints stay files with the whole state"
     yield Decision(
-        "MG622", Kind.CONVERTED, site.module, site.node, line, "checkpoints stay files with the whole state",
+        "MG622", Kind.CONVERTED, site.module, site.node, line, why,
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),),
-        parts=frozenset({"keep_torch_checkpoints"}), lines=(0, 0),
+        parts=frozenset({name}), lines=(0, 0),
     )  # fmt: skip
 
 

@@ -334,7 +334,7 @@ class _Rewriter(cst.CSTTransformer):
         if guard:
             made.append(self._both_forms(guard, new, old))
         if not made and isinstance(updated, cst.IndentedBlock):
-            made = [cst.SimpleStatementLine([cst.Pass()])]
+            made = [cst.SimpleStatementLine([_MadePass()])]
         return updated.with_changes(body=made)
 
     def _line(self, line: cst.CSTNode, now: cst.CSTNode) -> list[cst.BaseStatement]:
@@ -389,7 +389,7 @@ class _Rewriter(cst.CSTTransformer):
                 made += self._statements(edit.code)
         made += self._inserted(plan.after.get(original, ()))
         if not made:
-            return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+            return cst.IndentedBlock([cst.SimpleStatementLine([_MadePass()])])
         made[0] = _commented(made[0], plan.comments.get(original, ()))
         return cst.IndentedBlock(made)
 
@@ -507,6 +507,10 @@ def _with_comments(node: cst.BaseStatement, gone: Sequence[cst.EmptyLine]) -> cs
     return node.with_changes(leading_lines=leading)
 
 
+class _MadePass(cst.Pass):
+    """What stands where everything else was removed."""
+
+
 def _is_empty(suite: cst.CSTNode | None) -> bool:
     return isinstance(suite, cst.IndentedBlock) and len(suite.body) == 1 and _is_made_pass(suite.body[0])
 
@@ -515,7 +519,7 @@ def _is_made_pass(line: cst.CSTNode) -> bool:
     return (
         isinstance(line, cst.SimpleStatementLine)
         and len(line.body) == 1
-        and isinstance(line.body[0], cst.Pass)
+        and isinstance(line.body[0], _MadePass)
         and not line.leading_lines
     )
 

@@ -120,13 +120,7 @@ class TorchCheckpoints:
         states, masters = (
             self._fresh("optimizer.state_dict()", "optimizer") if self.must_gather else self._gather(keep=True)
         )
-        numbers: dict[Any, int] = {}
-        groups = []
-        for group, parameters in self.groups:
-            first = len(numbers)
-            numbers.update({parameter: first + place for place, parameter in enumerate(parameters)})
-            options = {key: value for key, value in group.items() if key != "params"}
-            groups.append({**options, "params": list(range(first, len(numbers)))})
+        groups, numbers = self._numbered()
         result: dict[str, Any] = {"state": {}, "param_groups": groups}
         for parameter, state in states.items():
             result["state"][numbers[parameter]] = dict(state)
@@ -134,6 +128,17 @@ class TorchCheckpoints:
             copies = {numbers[parameter]: master for parameter, master in masters.items()}
             result["deepspeed"] = {"fp32_params": copies, "loss_scale": loss_scale_counts(self.zero)}
         return result
+
+    def _numbered(self) -> tuple[list[dict[str, Any]], dict[Any, int]]:
+        """The groups' options with numbers for parameters, and the number of each."""
+        numbers: dict[Any, int] = {}
+        groups = []
+        for group, parameters in self.groups:
+            first = len(numbers)
+            numbers.update({parameter: first + place for place, parameter in enumerate(parameters)})
+            options = {key: value for key, value in group.items() if key != "params"}
+            groups.append({**options, "params": list(range(first, len(numbers)))})
+        return groups, numbers
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What ``optimizer.load_state_dict()`` does now."""

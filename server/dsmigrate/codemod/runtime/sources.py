@@ -23,6 +23,7 @@ PARTS = (
     "native_scaler",
     "pieces",
     "checkpoints",
+    "directories",
     "copies",
 )
 """In the order in which they stand in ``ds_compat.py``; a part imports from those before it alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsmigrate.codemod.analysis.conditions import either, options_of
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.roles import is_known, role_of
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
 from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
 
@@ -38,6 +38,7 @@ def _initialize(asked: Call) -> Value:
     if optimizer == NONE and asked.get(3, "model_parameters", NONE) != NONE:  # that of the config
         optimizer = run.make(Kind.LIBRARY, asked.node, made_by="torch.optim.Optimizer", tag="optimizer")
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
+    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.put(engine, "basic_optimizer", optimizer)
@@ -79,16 +80,23 @@ def _load_config(asked: Call) -> Value:
     return asked.run.unread(asked.node, asked.given.all())
 
 
-@function("ds_compat.gather_checkpoint")
-def _gather(asked: Call) -> Value:
-    asked.run.event(Happening.COLLECTIVE, asked.node, name=Const("gather_checkpoint"), of=asked.get(0, "engine", NONE))
-    return NONE
+@function("ds_compat.save_checkpoint", "ds_compat.load_checkpoint")
+def _checkpoint(asked: Call) -> Value:
+    name = f"torch.{asked.name.rpartition('.')[2].removesuffix('_checkpoint')}"
+    return FUNCTIONS[name](Call(asked.run, name, asked.given, asked.node))
 
 
 @function(
     *(
         f"ds_compat.{name}"
-        for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")
+        for name in (
+            "gather_checkpoint",
+            "write_checkpoint",
+            "broadcast_buffers",
+            "broadcast_buffers_each_forward",
+            "broadcast_model",
+            "send_odd_parameters",
+        )
     )
 )
 def _broadcast(asked: Call) -> Value:
@@ -98,7 +106,8 @@ def _broadcast(asked: Call) -> Value:
     return NONE
 
 
-@function("ds_compat.keep_torch_checkpoints", "ds_compat.keep_grad_norm", "ds_compat.refresh_masters", "ds_compat.set_rank_environment",
+@function("ds_compat.keep_torch_checkpoints", "ds_compat.keep_directories", "ds_compat.copy_checkpoint",
+          "ds_compat.remove_checkpoint", "ds_compat.keep_grad_norm", "ds_compat.refresh_masters", "ds_compat.set_rank_environment",
           "ds_compat.parameter_groups", "ds_compat.use_own_adagrad", "ds_compat.enter_in_forward")  # fmt: skip
 def _taught(asked: Call) -> Value:
     return asked.run.unread(asked.node)
@@ -106,9 +115,12 @@ def _taught(asked: Call) -> Value:
 
 @function("ds_compat.is_engine")
 def _is_engine(asked: Call) -> Value:
-    model = asked.run.settle(asked.get(0, "model", NONE))
-    if any(isinstance(one, Expr) for one in each(model)):
-        return asked.run.unread(asked.node)
+    run = asked.run
+    model = run.settle(asked.get(0, "model", NONE))
+    if any(role_of(one) is Role.ENGINE for one in run.wrappers) and any(
+        isinstance(one, Expr) and not is_known(run, one) for one in each(model)
+    ):
+        return run.unread(asked.node)
     return from_condition(either(*(condition for condition, one in options_of(model) if role_of(one) is Role.ENGINE)))
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import collections
+import numbers
 import posixpath
+import types
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
-from dsmigrate.codemod.analysis.containers import extended, from_items, length, settings_written
+from dsmigrate.codemod.analysis.containers import CONFIGS, extended, from_items, length, settings_written
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
+from dsmigrate.codemod.analysis.library import note_file, run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
@@ -129,42 +134,57 @@ def _classes_in(kinds: Value) -> list[Value]:
     return found
 
 
-_PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool, "builtins.tuple": tuple,
-          "builtins.list": list, "builtins.dict": dict}  # fmt: skip
+_SHELVES: dict[str, tuple[ModuleType, ...]] = {
+    "builtins": (builtins,), "types": (types,), "collections": (collections, collections.abc), "collections.abc": (collections.abc,),
+    "typing": (collections.abc, collections), "numbers": (numbers,),
+}  # fmt: skip
+
+
+def _class_named(name: str) -> type | None:
+    """The class of Python itself that a qualified name stands for."""
+    shelf, _, last = name.rpartition(".")
+    found = next((getattr(one, last) for one in _SHELVES.get(shelf, ()) if hasattr(one, last)), None)
+    return found if isinstance(found, type) else None
+
+
+def _has_all(cls: Obj, name: str) -> bool:
+    """Whether a class of the script has what an abstract class of Python asks for: ``__call__``, ``__iter__``."""
+    asked = getattr(_class_named(name), "__abstractmethods__", ())
+    is_module = any(base == "torch.nn.Module" for base in bases_of(cls))
+    return bool(asked) and all(looked_up(cls, one) or (is_module and one == "__call__") for one in asked)
+
+
+def _is_plain_of(plain: type, names: set[str], *, unsure: bool) -> bool | None:
+    """Whether plain data is of one of some classes; of what may be a tuple of classes, as in ``six``, that is not known."""
+    if any(cls is not None and issubclass(plain, cls) for cls in map(_class_named, names)):
+        return True
+    unread = (name for name in names if _class_named(name) is None and not name.startswith(("torch.", "numpy.")))
+    return None if unsure or any(name.rpartition(".")[2].islower() for name in unread) else False
 
 
 def _is_of(of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
     unsure = any(isinstance(one, Expr) for one in kinds)
     if isinstance(of, Const):
-        return (
-            True
-            if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names)
-            else (None if unsure else False)
-        )
+        return _is_plain_of(type(of.value), names, unsure=unsure)
     if isinstance(of, Tup):
-        return bool(
-            {"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names
-        )
+        return _is_plain_of(tuple, names, unsure=unsure)
     if isinstance(of, Tensor):
         if names & {"torch.Tensor", "torch.FloatTensor"}:
             return True
         return None
     if isinstance(of, Obj):
-        kind = {Kind.LIST: "builtins.list", Kind.DICT: "builtins.dict", Kind.SET: "builtins.set"}.get(of.kind)
-        if kind is not None:
-            abstract = (
-                {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"}
-                if kind == "builtins.dict"
-                else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
-            )
-            return kind in names or bool(abstract & names)
+        plain = {Kind.LIST: list, Kind.DICT: collections.OrderedDict, Kind.SET: set}.get(of.kind)
+        if plain is not None:
+            return _is_plain_of(plain, names, unsure=unsure)
         if of.kind in {Kind.INSTANCE, Kind.CLASS}:
             cls = of if of.kind is Kind.CLASS else of.cls
             line = cls.data["order"] if cls is not None else ()
             if any(one in line for one in kinds):
                 return True
             if names & {canonical(name) for name in bases_of(of)}:
+                return True
+            if of.kind is Kind.INSTANCE and cls is not None and any(_has_all(cls, name) for name in names):
                 return True
             return False if is_closed(of) else None
         if of.kind is Kind.LIBRARY:
@@ -184,7 +204,7 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return False
+        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(names & {"collections.abc.Callable", "typing.Callable"})
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
@@ -313,6 +333,7 @@ def _setattr(asked: Call) -> Value:
     elif all(isinstance(value, Const | Expr) for value in each(asked.get(2, "value"))):
         for one in each(asked.get(0, "obj")):
             if isinstance(one, Obj) and one.kind in {Kind.MODULE, Kind.INSTANCE, Kind.NAMESPACE, Kind.CLASS}:
+                one.data["open"] = True
                 settings_written(asked.run, one)
     return NONE
 
@@ -453,6 +474,17 @@ def _dict(asked: Call) -> Value:
     return made
 
 
+@function(*CONFIGS)
+def _config(asked: Call) -> Value:
+    """A tree of settings: what is written to it are defaults, once a method of it, or what is not read, has had it."""
+    return asked.run.make(Kind.NAMESPACE, asked.node, made_by=asked.name, open=True)
+
+
+@method(Role.OTHER, *(f"{name}.{way}" for name in CONFIGS for way in ("clone", "copy")))
+def _config_copied(asked: Call, of: Value) -> Value:
+    return copied(asked.run, of, asked.node)
+
+
 @function("collections.defaultdict")
 def _defaultdict(asked: Call) -> Value:
     made = from_items(asked.run, asked.node, Kind.DICT, asked.given.args[1] if len(asked.given.args) > 1 else None)
@@ -586,6 +618,7 @@ def _super(asked: Call) -> Value:
 @function("builtins.open", "io.open", "gzip.open", "codecs.open")
 def _open(asked: Call) -> Value:
     _note_paths(asked, asked.given.args[:1])
+    note_file(asked.run, asked.name, [asked.get(0, "file")], asked.node)
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
     asked.run.put(made, "path", asked.get(0, "file"))
     asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))
@@ -781,11 +814,11 @@ def _path(asked: Call) -> Value:
     name = asked.name.rpartition(".")[2]
     args = tuple(asked.run.settle(value) for value in asked.given.args)
     _note_paths(asked, args)
-    if args and isinstance(args[0], Choice):
+    at = next((index for index, value in enumerate(args) if isinstance(value, Choice)), None)
+    if at is not None:
         return choose(
-            (condition, _path(Call(asked.run, asked.name, Given((option, *args[1:])), asked.node)))
-            for condition, option in args[0].options
-            if option is not UNBOUND
+            (condition, _path(Call(asked.run, asked.name, Given((*args[:at], option, *args[at + 1 :])), asked.node)))
+            for condition, option in options_of(args[at])
         )
     if name in {"abspath", "realpath"} and isinstance(args[0], Const) and isinstance(args[0].value, str):
         text = args[0].value
@@ -825,6 +858,8 @@ def _pathlib(asked: Call) -> Value:
 )
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
+    if asked.name == "os.path.isfile":
+        note_file(asked.run, asked.name, [path], asked.node)
     return Expr(
         "exists",
         asked.name.rpartition(".")[2],

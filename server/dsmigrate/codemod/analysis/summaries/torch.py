@@ -131,7 +131,7 @@ def _available(asked: Call) -> Value:  # noqa: ARG001
 
 @function("torch.distributed.is_initialized")
 def _initialized(asked: Call) -> Value:
-    return asked.run.settle(asked.run.flags.get("initialized", FALSE_VALUE))
+    return asked.run.settle(asked.run.flags.at("initialized"))
 
 
 @function("torch.distributed.is_torchelastic_launched")
@@ -692,6 +692,11 @@ def _hook(asked: Call, of: Value) -> Value:
             asked.node,
         )
     return asked.run.unread(asked.node, tag="handle")
+
+
+@method(Role.WRAPPER, "_set_static_graph")
+def _tuned(asked: Call, of: Value) -> Value:  # noqa: ARG001
+    return NONE
 
 
 @method((Role.WRAPPER,), "_register_builtin_comm_hook")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import FALSE, both
+from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Block, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
@@ -103,6 +104,9 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     ]
     if states or loads or weights or handed:
         yield from taught(training, facts, loads)
+    in_directories = facts.directories if isinstance(facts.directories, Directories) else None
+    if in_directories is not None:  # the engine saves these itself
+        states = [event for event in states if event.node not in in_directories.states]
     gone = [event for event in states if _is_group_gone(training, event)]
     for event in gone:
         yield Decision(
@@ -112,7 +116,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     states = [event for event in states if event not in gone]
     states += _unread(training, handed, states)
     yield from _inside_loop(training, handed)
-    if not any(
+    if in_directories is None and not any(
         event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event)
         for event in states
     ):

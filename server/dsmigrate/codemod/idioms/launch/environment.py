@@ -83,21 +83,26 @@ def visible_devices(training: Training, facts: Facts) -> Iterator[Decision]:
     for event in training.events(Happening.ENVIRONMENT):
         if event["name"] != _VISIBLE or event.node in seen or not training.is_before(event):
             continue
-        if _is_before_import(event, facts) or _is_of_parent(training, event):
+        if _is_before_import(event, facts) or _is_of_parent(event, training.wraps):
             continue
         seen.add(event.node)
+        if any(_is_of_parent(event, (wrap,)) for wrap in training.wraps):
+            yield Decision(
+                "MG225", Kind.KEPT, event.module, event.node, "Where no processes are spawned, set CUDA_VISIBLE_DEVICES for the launcher.",
+                "CUDA is asked for its devices when deepspeed is imported", differs=True,
+            )  # fmt: skip
+            continue
         yield Decision(
             "MG225", Kind.TODO, event.module, event.node, "set CUDA_VISIBLE_DEVICES for the launcher: here it has no effect any more",
             "CUDA is asked for its devices when deepspeed is imported",
         )  # fmt: skip
 
 
-def _is_of_parent(training: Training, event: Event) -> bool:
+def _is_of_parent(event: Event, wraps: tuple[Event, ...]) -> bool:
     """Whether the process that writes it only starts those that train: they find it when they are started."""
+    around = {block for block in event.block.around() if block.kind is BlockKind.SPAWNED}
     return all(
-        any(block.kind is BlockKind.SPAWNED for block in wrap.block.around())
-        and spawn_around(training.analysis, wrap.block) is not spawn_around(training.analysis, event.block)
-        for wrap in training.wraps
+        any(block.kind is BlockKind.SPAWNED and block not in around for block in wrap.block.around()) for wrap in wraps
     )
 
 

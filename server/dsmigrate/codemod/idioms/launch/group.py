@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.analysis import library_name
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.processes import Group, Teller, groups
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Value
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, library_name
+from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Replace
 

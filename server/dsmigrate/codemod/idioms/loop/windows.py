@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import loops_around, nearest_common, under, within
+from dsmigrate.codemod.analysis.analysis import library_name, loops_around, nearest_common, under, within
 from dsmigrate.codemod.analysis.code import condition_said
 from dsmigrate.codemod.analysis.conditions import either, literals_of
 from dsmigrate.codemod.analysis.conditions import under as holding
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Need, Setting
-from dsmigrate.codemod.idioms.facts import Facts, by_place, library_name
+from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Unwrap
 

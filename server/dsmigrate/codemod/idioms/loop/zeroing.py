@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import loops_around
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.gradients import over_parameters, zeroes
+from dsmigrate.codemod.analysis.holdings import outsiders
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Const
 from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, is_statement
 from dsmigrate.codemod.model import Idea, Kind
@@ -75,11 +77,25 @@ def _whole(facts: Facts, node: ast.AST, events: list[Event], *, others: bool) ->
         return
     if others:  # it zeroes something else in another call: to do it twice does no harm
         return
+    if any(_has_outsiders(facts.training, one) for one in events):
+        yield Decision(
+            "MG403", Kind.KEPT, module, node, f"{text} stays: it clears another module's gradients too", "the engine clears its module's alone",
+        )  # fmt: skip
+        return
     if place is not own or is_statement(event) or isinstance(place, ast.Assign):
         yield Decision(
             "MG403", Kind.CONVERTED, module, place, f"{text} removed", "engine.step() zeroes the gradients",
             edits=(Remove(module, place),),
         )  # fmt: skip
+
+
+def _has_outsiders(training: Training, event: Event) -> bool:
+    """Whether an optimizer is zeroed that has parameters of other modules."""
+    return training.is_optimizer(event["of"]) and any(
+        outsiders(training, made["params"])
+        for made in training.events(Happening.MADE)
+        if made["role"] == Const("optimizer") and training.is_optimizer(made["what"])
+    )
 
 
 def _of_nothing(facts: Facts, events: list[Event]) -> bool:

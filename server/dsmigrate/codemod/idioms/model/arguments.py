@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.code import holds_by_default
+from dsmigrate.codemod.analysis.conditions import options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Obj, each
@@ -71,19 +73,34 @@ def arguments(training: Training, facts: Facts) -> Iterator[Decision]:
         yield from _of_wrap(event)
     for event in {event.node: event for event in training.events(Happening.ACCESS)}.values():
         if constant(event["name"]) == "_set_static_graph" and training.is_wrapper(event["of"]):
-            yield _unused(event)
+            if not any(map(_finds_unused, training.wraps)):
+                yield _unused(event)
             statement = event.module.step(event.node).node
             if isinstance(event.node, ast.Call) and is_statement(event):
                 yield Decision(
                     "MG103", Kind.CONVERTED, event.module, event.node, "_set_static_graph() removed", "it tunes DDP's reducer",
                     edits=(Remove(event.module, statement),),
                 )  # fmt: skip
-    if any(isinstance(model, Obj) and "_ddp_params_and_buffers_to_ignore" in model.own for model in training.models):
-        event = training.wraps[0]
-        yield Decision(
-            "MG114", Kind.TODO, event.module, event.node, "DDP left some parameters to each rank; the engine makes them rank 0's",
-            "it broadcasts all parameters and averages all gradients",
-        )  # fmt: skip
+    yield from _left_to_ranks(training)
+
+
+def _left_to_ranks(training: Training) -> Iterator[Decision]:
+    """Parameters that DDP was told to ignore; only said where no model of the default options has such."""
+    event = training.wraps[0]
+    found = [
+        (condition, model)
+        for condition, model in options_of(event["module"])
+        if isinstance(model, Obj) and "_ddp_params_and_buffers_to_ignore" in model.own
+    ]
+    if not found:
+        return
+    meant = any(holds_by_default(training.analysis, condition) is not False for condition, _ in found)
+    names = ", ".join(str(model.cls.data["name"]) for _, model in found if model.cls is not None)
+    yield Decision(
+        "MG114", Kind.TODO if meant else Kind.KEPT, event.module, event.node,
+        f"{'' if meant else f'{names}: '}DDP left some parameters to each rank; the engine makes them rank 0's",
+        "it broadcasts all parameters and averages all gradients", differs=not meant,
+    )  # fmt: skip
 
 
 def _of_wrap(event: Event) -> Iterator[Decision]:
@@ -103,8 +120,12 @@ def _of_wrap(event: Event) -> Iterator[Decision]:
     if _is_given(event, "arg_process_group"):
         yield Decision("MG903", Kind.REFUSED, module, node, "process_group: the model is wrapped with a process group of its own",
                        "the engine averages over all ranks")  # fmt: skip
-    if any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED):
+    if _finds_unused(event):
         yield _unused(event)
+
+
+def _finds_unused(event: Event) -> bool:
+    return any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED)
 
 
 def _unused(event: Event) -> Decision:

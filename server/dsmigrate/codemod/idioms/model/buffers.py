@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.buffers import Buffers
+from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import each
+from dsmigrate.codemod.analysis.values import Const, each
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, constant
+from dsmigrate.codemod.idioms.facts import Facts, by_place, constant
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.codemod.program.edits import Insert, Replace
 
 IDEAS = (
     Idea(
@@ -69,12 +71,8 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
             if found.written
             else "all ranks evaluate" + ("" if found.running else ", if it has running statistics")
         )
-        alone = found.evaluated_by_some
-        if alone is not None:
-            yield Decision(
-                "MG129", Kind.TODO, alone.module, alone.node, "evaluate model.module here: the wrapped forward sends buffers to all ranks",
-                "only some ranks run it",
-            )  # fmt: skip
+        for node, events in by_place(found.evaluated_by_some).items():
+            yield _alone(training, node, events)
         yield _line(facts, code, _EACH, f"rank 0's buffers are sent before each forward: {why}")
     elif any(one.varies for one in found.own) or (found.are_restored_by_some and (may_run or found.own)):
         yield _line(facts, "MG109", "broadcast_buffers", "rank 0's buffers are sent to all ranks once, as DDP did")
@@ -83,6 +81,21 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
             "MG104", Kind.KEPT, wrap.module, wrap.node, "DDP sent rank 0's buffers before each forward; the engine sends none",
             "only a model that writes buffers and reads them in training notices", differs=True,
         )  # fmt: skip
+
+
+def _alone(training: Training, node: ast.AST, events: list[Event]) -> Decision:
+    """An evaluation that some ranks run uses the module: the wrapped forward would wait for all."""
+    module = events[0].module
+    every = {event for event in training.events(Happening.FORWARD) if event.node is node}
+    if isinstance(node, ast.Call) and every <= set(events) and all(event["method"] == Const("") for event in events):
+        text = module.text(node.func)
+        return Decision(
+            "MG129", Kind.CONVERTED, module, node, f"{text}(…) → {text}.module(…)", "only some ranks run it",
+            edits=(Replace(module, node.func, (node.func, ".module")),),
+        )  # fmt: skip
+    return Decision(
+        "MG129", Kind.TODO, module, node, "evaluate model.module here: the wrapped forward sends buffers to all ranks", "only some ranks run it",
+    )  # fmt: skip
 
 
 def _line(facts: Facts, code: str, part: str, message: str) -> Decision:

@@ -31,7 +31,10 @@ _PREFIX = "module."
 def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """The decisions about places that give or take weights by name."""
     places: dict[ast.AST, list[Event]] = {}
+    plain: set[ast.AST] = set()
     for event in training.events(Happening.STATE, Happening.RESTORE, Happening.PARAMETERS):
+        if training.is_plain_copy(event["of"]):
+            plain.add(event.node)
         if (
             isinstance(event.node, ast.Call)
             and isinstance(event.node.func, ast.Attribute)
@@ -45,6 +48,9 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
         holder = node.func.value
         before = {training.is_wrapped(event["of"]) or training.is_copy(event["of"]) for event in events}
         after = {not training.is_copy(event["of"]) and training.says_engine(event, holder) for event in events}
+        if node in plain:  # on other ways
+            before |= {False}
+            after |= {False}
         yield from _changed(events[0], node, holder, before, after)
 
 
@@ -55,9 +61,13 @@ def _changed(
     if event.kind is Happening.PARAMETERS:
         by_name = str(constant(event["name"])).startswith("named")
         if by_name and before != after and True in before and _matters(module, node):
-            yield Decision(
-                "MG508", Kind.TODO, module, node, "these names have no 'module.' any more: check what compares them"
+            shown = isinstance(module.step(node).node, ast.Expr)  # in a log, as nothing is kept of them
+            said = (
+                "the names shown here have no 'module.' any more"
+                if shown
+                else "these names have no 'module.' any more: check what compares them"
             )
+            yield Decision("MG508", Kind.KEPT if shown else Kind.TODO, module, node, said, differs=shown)
         return
     if before == after or (len(before) > 1 and after == {True}):
         if len(before) > 1 and event.kind is Happening.STATE:
@@ -69,6 +79,11 @@ def _changed(
         yield Decision(
             "MG508", Kind.CONVERTED, module, node, f"{module.text(holder)} → {module.text(holder)}.module", "names without 'module.', as before",
             edits=(Replace(module, holder, (holder, ".module")),),
+        )  # fmt: skip
+    elif after == {False} and len(before) > 1 and event.kind is Happening.STATE:
+        yield Decision(
+            "MG508", Kind.KEPT, module, node, "names of weights begin with 'module.' in no run here", "the copy is of the plain model in every run",
+            differs=True,
         )  # fmt: skip
     elif after == {False}:
         yield Decision(

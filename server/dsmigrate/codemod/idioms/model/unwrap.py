@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import implies, wrappers
+from dsmigrate.codemod.analysis.analysis import implies, library_name, wrappers
 from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Lib, Obj, Tup, Value, each
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
+from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, ReplaceStatement, Template, Unwrap
 from dsmigrate.codemod.program.module import Module

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.analysis import library_name
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Kind, Obj, Value, each
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
+from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.edits import Edit, Remove, RemoveArgument, Replace

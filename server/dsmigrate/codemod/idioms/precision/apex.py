@@ -6,27 +6,27 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import static_value
+from dsmigrate.codemod.analysis.analysis import nearest_common, static_value
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import TRUE, either, literals_of, under
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, either, literals_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Tensor, each
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Edit, Insert, Remove, Replace, Unwrap
-from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.edits import Edit, Enclose, Import, Insert, Remove, Replace, Unwrap
+from dsmigrate.codemod.program.module import Module, Step
 
 IDEAS = (
     Idea(
         "MG304",
         "apex amp becomes torch autocast",
         "amp.initialize and amp.scale_loss go; the engine runs the model under torch_autocast, and scale_losses scales the loss.",
-        "DeepSpeed removed its amp section in 0.19.7. Opt level O1 is torch's autocast in spirit; the loss has to be computed inside "
-        "an autocast region as well, which a person has to place. O2 and O3 become DeepSpeed's fp16 section.",
+        "DeepSpeed removed its amp section in 0.19.7. Opt level O1 is torch's autocast in spirit; a loss that the model does not give "
+        "itself is computed inside an autocast region as well, or the place is marked. O2 and O3 become DeepSpeed's fp16 section.",
         "deepspeed/runtime/config.py, removed keys; apex/amp/scaler.py",
-        Kind.TODO,
+        Kind.CONVERTED,
     ),
 )
 
@@ -170,6 +170,11 @@ def _precision(
             "when is not known where the engine is made",
         )
         return
+    if any(not isinstance(one, Const) for one in each(given)):
+        yield Decision(
+            "MG304", Kind.KEPT, made[0].module, made[0].node, f"Only opt_level {level} is converted. For another one set the precision in ds_config.json.",
+            "the level is an option", differs=True,
+        )  # fmt: skip
     if level == "O0":
         return
     if level in {"O2", "O3"}:
@@ -202,7 +207,47 @@ def _precision(
         "MG304", Kind.CONVERTED, site.module, site.node, line, "the scale starts, falls and grows as apex's", config=settings, lines=(0, 0),
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), parts=frozenset({"scale_losses"}),
     )  # fmt: skip
-    yield Decision(
-        "MG304", Kind.TODO, module, place, "apex amp became torch_autocast: compute the loss inside torch.autocast too",
-        "apex patched every function of torch; the engine's autocast ends with the model's forward",
-    )  # fmt: skip
+    yield from _losses(training, condition, module, place)
+
+
+def _losses(training: Training, condition: Condition, module: Module, place: ast.AST) -> Iterator[Decision]:
+    """A loss that the model does not give itself is computed in a region, as apex patched every function of torch."""
+    computed: dict[Step, list[Event]] = {}
+    steps = {event: _loss(training, event) for event in training.backwards}
+    for event, step in steps.items():
+        if isinstance(step, Step):
+            computed.setdefault(step, []).append(event)
+    tests = {
+        step: condition_said(_open(condition, nearest_common(events)), events[0].names)
+        for step, events in computed.items()
+    }
+    if None in steps.values() or None in tests.values():
+        yield Decision(
+            "MG304", Kind.TODO, module, place, "apex amp became torch_autocast: compute the loss inside torch.autocast too",
+            "apex patched every function of torch; the engine's autocast ends with the model's forward",
+        )  # fmt: skip
+        return
+    for step, events in computed.items():
+        home, enabled = events[0].module, "" if tests[step] == "True" else f", enabled={tests[step]}"
+        yield Decision(
+            "MG304", Kind.CONVERTED, home, step.node, "the loss is computed inside torch.autocast", "apex patched every function of torch",
+            edits=(Enclose(home, step.node, f'with torch.autocast("cuda", dtype=torch.float16{enabled}):'),),
+            imports=(Import(home, "torch"),), lines=(0, 0),
+        )  # fmt: skip
+
+
+def _open(condition: Condition, block: Block) -> Condition:
+    """A condition as far as it is open within a block."""
+    known = {literal.atom: literal.holds for around in block.around() for literal in literals_of(around.test)}
+    return under(condition, known)
+
+
+def _loss(training: Training, event: Event) -> Step | bool | None:
+    """The statement that computes the loss of a backward; True where the model gives it; None where it is not one of its function."""
+    calls = {call for one in each(event["loss"]) if isinstance(one, Tensor) for call in one.given}
+    if any(isinstance(call.model, Obj | Expr) and training.is_wrapper(call.model) for call in calls):
+        return True
+    here = event.module.step(event.node)
+    steps = {event.module.statements.get(call.node) for call in calls}
+    step = steps.pop() if len(steps) == 1 else None
+    return step if step is not None and step.function is here.function and isinstance(step.node, ast.Assign) else None

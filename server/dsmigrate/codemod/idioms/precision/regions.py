@@ -7,13 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
-from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
+from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.code import Names, condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
+from dsmigrate.codemod.analysis.precision import (
+    AUTOCAST,
+    OFF,
+    Precision,
+    by_hand,
+    precision_at,
+    switch_of,
+    type_by_default,
+)
+from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Choice, Const, Expr, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -124,8 +133,11 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     wrapped = either(*(event.condition for event in training.wraps))
     ways = {event: left_of(within(event, common), wrapped) for event in trained}
     enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
+    switches = {_switched(event) for event in trained}
+    if None not in switches and len(switches) == 1:  # one region, or several that are switched together
+        return found[trained[0]].under(wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
-    wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None)
+    wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None).under(wrapped)
     agree = all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained)
     return wanted if agree and len(dtypes) <= 1 else None
 
@@ -162,7 +174,7 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
             None, static=holds_by_default(training.analysis, wanted.enabled) is not False, code=enabled
         ),
         "torch_autocast.dtype": Setting(
-            None, static=dtype, code=f'str({dtype_code}).removeprefix("torch.")' if dtype_code else ""
+            None, static=dtype, code=_type_said(wanted.dtype, dtype_code, facts.site.names) if dtype_code else ""
         ),
         "torch_autocast.lower_precision_safe_modules": Setting(None, static=[]),
     }
@@ -173,17 +185,35 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
     )  # fmt: skip
 
 
+def _type_said(dtype: Value | None, code: str, names: Names) -> str:
+    """The name of a type, of which ``code`` gives the type itself."""
+    if isinstance(dtype, Choice) and named(dtype, names) is None:
+        kinds = [(condition, option) for condition, option in options_of(dtype) if isinstance(option, Lib)]
+        chosen = choose((condition, Const(option.name.removeprefix("torch."))) for condition, option in kinds)
+        found = said(chosen, names) if len(kinds) == len(dtype.options) else None
+        if found is not None:
+            return found
+    return f'str({code}).removeprefix("torch.")'
+
+
 def _switch(training: Training, facts: Facts, event: Event) -> str | None:
     """What a region is switched by, by a name that holds the same where the engine is made: ``config.AMP_ENABLE``."""
     manager = next(
         (one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None
     )
-    given = manager.own.get("enabled") if manager is not None else None
-    run = training.analysis.run
-    if given is None:
+    if manager is None:
         return None
+    run = training.analysis.run
+    given = switch_of(manager)
+    within_all = {
+        (one.op, one.args[1:]) if isinstance(one, Expr) and one.op in _WITHIN else None for one in each(given)
+    }
+    part = within_all.pop() if len(within_all) == 1 else None
+    holders = choose((condition, one.args[0]) for condition, one in options_of(given) if isinstance(one, Expr) and part)
     for scope in facts.site.names:
         for name, held in scope.items():
+            if part is not None and _is_same_setting(held, holders):
+                return f"{name}.{part[1][0]}" if part[0] == "field" else f'{name}["{part[1][0]}"]'
             for one in each(held):
                 holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
                 found = (
@@ -203,13 +233,17 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
     return None
 
 
+_WITHIN = frozenset({"field", "item"})
+"""What an attribute or an item is of something that is not read."""
+
+
 def _switched(event: Event) -> tuple[frozenset[Value], frozenset[Value]] | None:
     """What the innermost region around something is switched by, and its type, of whichever way leads there."""
     blocks = regions_around(event, AUTOCAST)
     manager = next((one for one in each(blocks[0].label or NONE) if isinstance(one, Obj)), None) if blocks else None
-    if manager is None or "enabled" not in manager.own:
+    if manager is None:
         return None
-    return frozenset(each(manager.own["enabled"])), frozenset(each(manager.own.get("dtype", NONE)))
+    return frozenset(each(switch_of(manager))), frozenset(each(manager.own.get("dtype", NONE)))
 
 
 def _is_same_setting(setting: Value, given: Value) -> bool:

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import values_at
+from dsmigrate.codemod.analysis.analysis import held_at
 from dsmigrate.codemod.analysis.code import condition_said
-from dsmigrate.codemod.analysis.conditions import either, options_of
+from dsmigrate.codemod.analysis.conditions import TRUE, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Choice, Lib, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, UNBOUND, Choice, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
@@ -186,14 +186,12 @@ def _lines(
     training: Training, names: tuple[Mapping[str, Value], ...], name: str, scalers: set[Value], line: str
 ) -> tuple[Template, ...] | None:
     """A line about a scaler, under a test where there may be none."""
-    found = values_at(training.analysis.run, names, ast.parse(name, mode="eval").body) or []
-    held = next((scope[name] for scope in names if name in scope), None)
-    if isinstance(held, Choice) and len(options_of(held)) < len(
-        held.options
-    ):  # on some ways nothing is bound to the name
-        test = condition_said(either(*(condition for condition, one in options_of(held) if one in scalers)), names)
+    found = held_at(training.analysis.run, names, ast.parse(name, mode="eval").body) or []
+    ways = [one for held in found for one in (held.options if isinstance(held, Choice) else ((TRUE, held),))]
+    if any(one is UNBOUND for _, one in ways):  # on some ways nothing is bound to the name
+        test = condition_said(either(*(condition for condition, one in ways if one in scalers)), names)
         return None if test is None else ((f"if {test}:",), (f"    {line}",))
-    if NONE in found:
+    if any(one == NONE for _, one in ways):
         return (f"if {name} is not None:",), (f"    {line}",)
     return ((line,),)
 
