@@ -17,12 +17,13 @@ class Case:
     """One run of one example.
 
     ``argv`` belongs to the uninterrupted run; ``{rank}`` in it stands for the local rank. With ``halves`` the
-    converted script is run twice in one folder, stopped by the first arguments and resumed by the second, and both
-    together must print what the uninterrupted original prints. ``exports`` are weight files that must hold the same
-    names, shapes and values. ``weights`` makes the original run once before, with the arguments in the first place,
-    and puts the file it wrote at the second place into every run as ``pretrained.pt``. ``together`` are other scripts
-    of the folder, which share modules with this one and are converted in the same run; without them these scripts stay
-    as they are, and have to train as before. ``options`` are more flags of the conversion.
+    script is run twice, stopped by the first arguments and resumed by the second, and both together must print what
+    the uninterrupted original prints; ``ranks`` are other numbers of processes that may resume it. ``exports`` are
+    weight files that must hold the same names, shapes and values. ``weights`` makes the original run once before, with
+    the arguments in the first place, and puts the file it wrote at the second place into every run as
+    ``pretrained.pt``. ``together`` are other scripts of the folder, which share modules with this one and are converted
+    in the same run; without them these scripts stay as they are, and have to train as before.
+    ``options`` are more flags of the conversion.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Case:
     argv: tuple[str, ...] = ()
     precision: Precision = "fp32"
     halves: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    ranks: tuple[int, ...] = (3, 1)
     exports: tuple[str, ...] = ()
     weights: tuple[tuple[str, ...], str] | None = None
     launch: Launch = "torchrun"
@@ -53,6 +55,7 @@ CASES: tuple[Case, ...] = (
         "imagenet_resnet.py",
         argv=("--epochs", "6"),
         halves=(("--epochs", "2"), ("--epochs", "6", "--resume", "checkpoint.pth.tar")),
+        ranks=(3,),
     ),
     Case("bert_mlm_bf16", "bert_mlm_bf16.py", argv=("--max_grad_norm", "0.63"), precision="bf16"),
     Case(
@@ -79,8 +82,19 @@ CASES: tuple[Case, ...] = (
         "nanogpt.py",
         argv=("--grad_clip=0.57",),
         halves=(("--grad_clip=0.57", "--max_iters=8"), ("--grad_clip=0.57", "--init_from=resume")),
+        ranks=(4, 1),
     ),
-    Case("nanogpt-bf16", "nanogpt.py", argv=("--grad_clip=0.57", "--dtype=bfloat16"), precision="bf16"),
+    Case(
+        "nanogpt-bf16",
+        "nanogpt.py",
+        argv=("--grad_clip=0.57", "--dtype=bfloat16"),
+        precision="bf16",
+        halves=(
+            ("--grad_clip=0.57", "--dtype=bfloat16", "--max_iters=8"),
+            ("--grad_clip=0.57", "--dtype=bfloat16", "--init_from=resume"),
+        ),
+        ranks=(1, 4),
+    ),
     Case("cifar_schedules-multistep", "cifar_schedules.py", exports=("vggish.pth",)),
     Case("cifar_schedules-cosine", "cifar_schedules.py", argv=("--sched", "cosine", "--optim", "adam", "--mixup", "0")),
     Case("spawn_regression", "spawn_regression.py", argv=("--nprocs", "2"), exports=("tabular.pt",)),
@@ -110,6 +124,7 @@ CASES: tuple[Case, ...] = (
         "ema_unwrap.py",
         halves=(("--epochs", "2"), ("--ckpt", "results/0000012.pt")),
         exports=("results/model.pt", "results/ema.pt"),
+        ranks=(1, 4),
     ),
     Case(
         "ema_unwrap-pretrained",
@@ -141,6 +156,7 @@ CASES: tuple[Case, ...] = (
             ("--clip_grad", "0.35", "--stop_epoch", "0"),
             ("--clip_grad", "0.35", "--resume", "output_dir/checkpoint-0.pth"),
         ),
+        ranks=(1, 3),
     ),
     Case("mae_engine-accum", "mae_engine/main_pretrain.py", argv=("--accum_iter", "2")),
     Case(
@@ -179,6 +195,7 @@ CASES: tuple[Case, ...] = (
             ("--amp", "--clip-grad", "0.6", "--update-freq", "2", "--stop-epoch", "0"),
             ("--amp", "--clip-grad", "0.6", "--update-freq", "2", "--resume", "output_dir/checkpoint.pth"),
         ),
+        ranks=(1, 3),
     ),
     Case(
         "zero_redundancy",

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -51,11 +52,8 @@ def import_libraries(flavour: str) -> None:
         for module in IMPORTED_BY_INITIALIZE:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
-        builder = accelerator.create_op_builder("ShareMemCommBuilder")
-        if builder is not None:
-            with contextlib.suppress(ValueError):  # releases up to 0.13 have a builder that only says so
-                builder.load()  # compiled on the first run of all, then taken from TORCH_EXTENSIONS_DIR
+        importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None  # 66 MiB a process, for inference
+    gc.freeze()  # DeepSpeed collects garbage, which would copy all that forked processes share
     tasks = Path("/proc/self/task")
     threads = len(list(tasks.iterdir())) if tasks.is_dir() else 1
     if threads != 1:
