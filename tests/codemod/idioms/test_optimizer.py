@@ -253,3 +253,24 @@ def test_optimizers_that_no_engine_takes(code: str, parts: dict[str, str]) -> No
     found = script(**parts)
     assert found.status is Status.REFUSED
     assert found.codes(Kind.REFUSED) == {code}
+
+
+def test_rates_written_to_an_optimizer_of_the_config_are_read_back() -> None:
+    """Found by fuzzing: the engine's own optimizer has groups as well."""
+    found = converted(
+        HEAD
+        + """
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, x in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1 * min(1.0, step / 6)
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+""",
+        optimizer="config",
+    )
+    assert not found.todos
+    assert "basic_optimizer" in found.text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dsmigrate.codemod.analysis.conditions import either, options_of
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
+from dsmigrate.codemod.analysis.library import call_library
+from dsmigrate.codemod.analysis.machine import Given
 from dsmigrate.codemod.analysis.roles import is_known, role_of
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
 from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
@@ -36,7 +38,7 @@ def _initialize(asked: Call) -> Value:
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
     if optimizer == NONE and asked.get(3, "model_parameters", NONE) != NONE:  # that of the config
-        optimizer = run.make(Kind.LIBRARY, asked.node, made_by="torch.optim.Optimizer", tag="optimizer")
+        optimizer = call_library(run, "torch.optim.SGD", Given((asked.get(3, "model_parameters", NONE),)), asked.node)
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
     run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
