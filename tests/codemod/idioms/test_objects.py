@@ -300,4 +300,4 @@ def test_a_trainer_that_one_rank_makes_otherwise_is_one_training() -> None:
         "for x in torch.utils.data.DataLoader(data, batch_size=8):\n    trainer.train(x)\n",
     )
     assert found.status is Status.CONVERTED
-    assert "trainer.model = deepspeed.initialize(" in found.text
+    assert "        self.model = deepspeed.initialize(" in found.text
