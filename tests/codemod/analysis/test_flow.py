@@ -385,3 +385,9 @@ def test_modules_that_import_a_name_from_one_another_have_none() -> None:
 def test_a_name_comes_through_modules_that_import_one_another() -> None:
     found = values("from lib import f\na = f()", lib="def f():\n    from train import sys\n    return 3\n")
     assert found["a"] == "3"
+
+
+def test_a_module_that_a_loop_asks_for_first_takes_nothing_away() -> None:
+    files = {"late": "def f(x):\n    return x", "later": "import os\ndef g(x):\n    return os.path.join(x)"}
+    script = "import late\nimport later\ntorch.save(1, 'x')\nfor x in os.listdir('.'):\n    later.g(late.f(x))"
+    assert saved(script, **files) == ["1"]

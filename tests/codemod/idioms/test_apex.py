@@ -173,3 +173,16 @@ def test_a_loss_that_the_model_does_not_give_is_computed_inside_autocast(
     assert not found.todos
     region = 'with torch.autocast("cuda", dtype=torch.float16, enabled=args.fp16):'
     assert (region in found.text) is enclosed
+
+
+@pytest.mark.parametrize("default", ["O0", "O1"])
+def test_a_level_that_is_an_option_switches_autocast(default: str) -> None:
+    script = (
+        (START + APEX).replace('opt_level="O1"', "opt_level=args.level").replace('default="O1"', f'default="{default}"')
+    )
+    found = converted(script)
+    assert 'torch_autocast={"enabled": args.fp16 and args.level == "O1"}' in found.text
+    assert 'ds_compat.scale_losses(model, enabled=args.fp16 and args.level == "O1")' in found.text
+    assert found.config["torch_autocast"]["enabled"] is False
+    said = [change.message for change in found.changes if change.kind is Kind.KEPT and change.code == "MG304"]
+    assert said == ["This fits opt_level O0 and O1. For another one set the precision in ds_config.json."]

@@ -276,3 +276,28 @@ def test_names_that_are_only_shown_are_no_work() -> None:
         """
     )
     assert not found.todos
+
+
+def test_a_trainer_that_one_rank_makes_otherwise_is_one_training() -> None:
+    found = script(
+        """
+        class Trainer:
+            def __init__(self, name=""):
+                self.model = DDP(nn.Linear(4, 4).cuda())
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+            def train(self, x):
+                loss = self.model(x).sum()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        dist.init_process_group("nccl")
+        if dist.get_rank() == 0:
+            trainer = Trainer("first")
+        else:
+            trainer = Trainer()
+        """,
+        "for x in torch.utils.data.DataLoader(data, batch_size=8):\n    trainer.train(x)\n",
+    )
+    assert found.status is Status.CONVERTED
+    assert "        self.model = deepspeed.initialize(" in found.text

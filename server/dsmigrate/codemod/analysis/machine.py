@@ -248,6 +248,8 @@ class Machine(ABC):
         """Symbols that are models, as they were wrapped or handed to an optimizer."""
         self.ending: set[ast.AST] = set()
         """Branches one arm of which ends the process, or raises."""
+        self.demanded: list[Block] = []
+        """The modules that were run when they were first asked for: they come before all else in the end."""
         self.flags = Obj(Kind.FRAME, None, self.context)
         self.flags.own["initialized"] = FALSE_VALUE  # the process group
         """What is so of the process: whether it is in a group."""
@@ -291,7 +293,7 @@ class Machine(ABC):
         kept = self.state, self.block, self.assumed, self.conditions, self.loops, self.context
         self.state = State(self.state.made)
         self.block = Block(BlockKind.MODULE, None, top.module, self.root)
-        self.root.items.insert(0, self.block)
+        self.demanded.append(self.block)
         self.assumed, self.conditions, self.loops = Assumed(), [], ()
         self.context = Context(None, top.module.tree)
         try:

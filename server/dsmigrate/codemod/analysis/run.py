@@ -25,6 +25,7 @@ class Run(Machine):
         if module is not None:
             top = self._module_object(module, "__main__")
             self._run_module(top)
+        self.root.items[:0] = self.demanded[::-1]
         return self.root
 
     def execute(self, node: ast.stmt) -> Condition:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import nearest_common
+from dsmigrate.codemod.analysis.conditions import either
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
@@ -103,5 +104,13 @@ def _own_test(training: Training, event: Event) -> Block | None:
         if block is loop:
             return None
         if block.kind is BlockKind.BRANCH and block.test.varies and block.node not in training.analysis.run.ending:
-            return block
+            if not _is_of_all(block, event):
+                return block
     return None
+
+
+def _is_of_all(block: Block, event: Event) -> bool:
+    """Whether the arms of a branch, of which each rank takes one, come to the same statement."""
+    arms = [one for one in (block.up.items if block.up else ()) if isinstance(one, Block) and one.node is block.node]
+    taken = [arm for arm in arms if any(one.node is event.node for one in arm.events())]
+    return not either(*(arm.test for arm in taken)).varies

@@ -61,7 +61,9 @@ def _other(event: Event, one: Training, other: Training) -> int:
 
 
 def _in_turns(one: Training, other: Training) -> bool:
-    """Whether a loop trains both, and makes neither."""
+    """Whether a loop trains both, and makes neither; of two that are made on other ways a rank has one."""
+    if all(exclusive(wrap, second) for wrap in one.wraps for second in other.wraps):
+        return False
     for first in one.backwards:
         for second in other.backwards:
             for block in nearest_common([first, second]).around():
