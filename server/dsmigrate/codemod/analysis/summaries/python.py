@@ -204,7 +204,9 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(names & {"collections.abc.Callable", "typing.Callable"})
+        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(
+            names & {"collections.abc.Callable", "typing.Callable"}
+        )
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
