@@ -301,3 +301,29 @@ def test_a_trainer_that_one_rank_makes_otherwise_is_one_training() -> None:
     )
     assert found.status is Status.CONVERTED
     assert "        self.model = deepspeed.initialize(" in found.text
+
+
+@pytest.mark.parametrize("encoder", ["nn.Linear(4, 4)", "zoo.encoder()"])
+def test_frozen_weights_that_the_forward_averages_need_whole_weights(encoder: str) -> None:
+    text = f"""
+    import zoo
+    class Moco(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base = {encoder}
+            self.slow = {encoder}
+            for b, m in zip(self.base.parameters(), self.slow.parameters()):
+                m.data.copy_(b.data)
+                m.requires_grad = False
+        def forward(self, x):
+            with torch.no_grad():
+                for b, m in zip(self.base.parameters(), self.slow.parameters()):
+                    m.data = m.data * 0.9 + b.data * 0.1
+            return self.base(x) - self.slow(x)
+    dist.init_process_group("nccl")
+    model = DDP(Moco().cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    """
+    assert script(text).said("MG509", Kind.KEPT)
+    found = converted(HEAD + textwrap.dedent(text) + LOOP, zero_stage=3)
+    assert "GatheredParameters" in found.said("MG509", Kind.TODO).message

@@ -539,6 +539,7 @@ def _tensors(asked: Call, of: Value, kind: TensorKind, *, named: bool) -> Value:
 
 @_module_method("parameters", "named_parameters")
 def _parameters(asked: Call, of: Value) -> Value:
+    asked.run.known_models.update(one for one in each(of) if isinstance(one, Expr))  # nothing else is asked for them
     return _tensors(asked, of, TensorKind.PARAMETER, named=asked.name.startswith("named"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import implies
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, Tensor, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, Tensor, each, forwards_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.teaching import taught
@@ -32,9 +32,18 @@ _TRAINS = (Happening.STEP, Happening.FORWARD, Happening.BACKWARD, Happening.SAVE
 def writes(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that writes weights of the model."""
     places: dict[tuple[Module, ast.stmt], tuple[Event, str | None]] = {}
+    frozen: set[ast.AST] = set()
     hooks = {event.node for event in training.events(Happening.HOOK) if training.is_model(event["of"])}
     for event in training.events(Happening.WEIGHT_WRITE, Happening.OPAQUE):
         if not _is_ours(training, event):
+            continue
+        if event.kind is Happening.WEIGHT_WRITE and _is_frozen(training, event):
+            if not training.is_before(event) and event.node not in frozen:
+                frozen.add(event.node)
+                yield Decision(
+                    "MG509", Kind.KEPT, event.module, event.node, "these weights are frozen: the optimizer has no copy of them", "they are whole below ZeRO 3",
+                    stage=2, otherwise=_partitioned(event),
+                )  # fmt: skip
             continue
         if any(block.kind is BlockKind.CALL and block.node in hooks for block in event.block.around()):
             for forward in _trained(training):  # where the hook runs
@@ -57,11 +66,15 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
         yield Decision(
             "MG509", Kind.CONVERTED, event.module, event.node, f"{line} behind it", "the optimizer's copies learn of the new weights",
             edits=(Insert(module, node, ((line,),), after=True),), parts=frozenset({"refresh_masters"}), stage=2,
-            otherwise=Decision(
-                "MG509", Kind.TODO, event.module, event.node, "write these weights under deepspeed.zero.GatheredParameters(…, modifier_rank=0)",
-                "they are partitioned at ZeRO 3",
-            ),
+            otherwise=_partitioned(event),
         )  # fmt: skip
+
+
+def _partitioned(event: Event) -> Decision:
+    return Decision(
+        "MG509", Kind.TODO, event.module, event.node, "write these weights under deepspeed.zero.GatheredParameters(…, modifier_rank=0)",
+        "they are partitioned at ZeRO 3",
+    )  # fmt: skip
 
 
 def _is_ours(training: Training, event: Event) -> bool:
@@ -73,11 +86,12 @@ def _is_ours(training: Training, event: Event) -> bool:
         return "read" in event.what and any(map(training.is_model, given))
     of = event["of"]
     owner = getattr(of, "of", None)
-    return owner is not None and training.is_model(owner) and not _is_frozen(training, owner, event)
+    return owner is not None and training.is_model(owner)
 
 
-def _is_frozen(training: Training, owner: Value, event: Event) -> bool:
+def _is_frozen(training: Training, event: Event) -> bool:
     """Whether all parameters of a part were frozen before: the optimizer has no copy of what it does not train."""
+    owner = getattr(event["of"], "of", None)
     thaws = [
         one
         for one in training.events(Happening.THAW)
