@@ -37,7 +37,7 @@ class Decision:
 
     ``stage``: the highest ZeRO stage at which it is right, in the runs in which ``when`` holds; where the person asks for a
     higher one, ``otherwise`` is what is said instead. ``needs`` is what it asks of the engine; where another decision needs
-    what it ``excludes``, ``otherwise`` is said instead too. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
+    what it ``excludes``, ``otherwise`` is said instead too. ``least``: the lowest stage at which there is something to say. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
     ``ds_compat``. ``differs``: the script behaves differently there, which the report says first.
     """
 
@@ -51,6 +51,7 @@ class Decision:
     imports: tuple[Import, ...] = ()
     config: Mapping[str, Setting] = field(default_factory=dict)
     stage: int = 3
+    least: int = 0
     otherwise: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False

@@ -39,7 +39,8 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     tests = {one: test for one in found if (test := _test(one, facts)) is not None} if asked is None else {}
     limits = [one.stage for one in found if one not in tests]
     stage = min([preferred(training, facts), *limits]) if asked is None else asked
-    held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
+    held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found if one.least <= stage]
+    cause = next((one for one in found if one not in tests and one.stage == stage < preferred(training, facts)), None)
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
     held.append(
@@ -48,6 +49,7 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
             facts,
             stage,
             _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
+            cause if asked is None else None,
         )
     )
     held += offload(facts, stage)

@@ -50,8 +50,11 @@ def preferred(training: Training, facts: Facts) -> int:
     return 1 if windows(training, facts) else 2
 
 
-def stage(training: Training, facts: Facts, number: int, setting: Setting) -> Decision:
-    """What is said of the highest stage that was settled, with the settings that come with it."""
+def stage(training: Training, facts: Facts, number: int, setting: Setting, cause: Decision | None = None) -> Decision:
+    """What is said of the highest stage that was settled, with the settings that come with it.
+
+    ``cause``: the decision that allows no higher one.
+    """
     site = facts.site
     if setting.code:
         message = f"ZeRO stage: {setting.code}"
@@ -63,11 +66,13 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting) -> De
     why = (
         f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`"
         if chosen
+        else f"{cause.module.path}:{getattr(cause.node, 'lineno', 1)}: {cause.message}"
+        if cause is not None
         else ("the ranks share what each held whole" if number else "each rank holds everything")
     )
     return Decision(
         "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
-        differs=bool(number), lines=(0, 0),
+        differs=bool(number) or cause is not None, lines=(0, 0),
     )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def _unused(event: Event) -> Decision:
     return Decision(
         "MG110", Kind.KEPT, event.module, event.node,
         "Unused parameters now get weight decay. Layers skipped at random? Use --zero-stage 0.", "DDP left them as they were",
-        differs=True,
+        differs=True, least=1,
     )  # fmt: skip
 
 
