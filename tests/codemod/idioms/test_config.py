@@ -590,3 +590,31 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
     )
     assert [code for code, _ in found.todos] == ["MG114"] * todo
     assert found.said("MG114").message.startswith("" if todo else "Left: ")
+
+
+UNUSED = (
+    HEAD
+    + """
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda(), find_unused_parameters=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    {between}
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize("between", ["pass", "print(model.module.weight.grad.max())"])
+def test_the_report_says_what_allows_no_higher_stage(between: str) -> None:
+    found = converted(UNUSED.format(between=between))
+    said = found.said("MG703")
+    if between == "pass":
+        assert said.message.startswith("ZeRO-2")
+        assert "MG110" in found.codes(Kind.KEPT)
+    else:
+        assert said.message.startswith("ZeRO-0")
+        assert said.reason.startswith("train.py:")
+        assert "MG110" not in found.codes(Kind.KEPT)  # parameters without a gradient are skipped there, as under DDP
