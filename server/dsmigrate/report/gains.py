@@ -30,7 +30,7 @@ def gains(config: Mapping[str, Any], training: Accumulation, release: str) -> It
     if sent[0] == sent[1]:
         yield say("sent per GPU and step: {after} elements, as under DDP", after=sent[1])
     else:
-        where = "" if training.micro_batches or not training.accumulates else say("; g micro-batches")
+        where = say("; g micro-batches") if "g" in f"{sent[0]}{sent[1]}" else ""
         yield say("sent per GPU and step: {after} elements, DDP {before}", before=sent[0], after=sent[1]) + where
 
 
@@ -39,6 +39,7 @@ def _context(config: Mapping[str, Any], training: Accumulation, stage: int | Non
     if training.optimizer:
         made["optimizer"] = {"type": training.optimizer, "params": dict(training.params)}
     made["gradient_accumulation_steps"] = training.micro_batches or ("auto" if training.accumulates else 1)
+    made.setdefault("train_micro_batch_size_per_gpu", 1)  # without any batch size the windows are not known either
     if stage is not None:
         made["zero_optimization"] = {"stage": stage}
     return View(parse(json.dumps(made)), Settings(version=release)).context
