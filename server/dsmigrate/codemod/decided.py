@@ -12,22 +12,22 @@ from dsmigrate.codemod.analysis.analysis import Analysis
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.meeting import is_first_of_node
 from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.deepspeed import COLLECTIVE
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Obj, each, show
+from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, show
 from dsmigrate.codemod.compat import NAME
 from dsmigrate.codemod.program.edits import AddArgument, Edit, Insert, Replace, ReplaceStatement, texts
 from dsmigrate.codemod.settle import Settled
 
 _PART = re.compile(rf"\b{NAME}\.(\w+)\(")
-_COLLECTIVE = frozenset({"gather_checkpoint", "write_checkpoint", "keep_torch_checkpoints", "broadcast_buffers",
-                         "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters"})  # fmt: skip
+_TOGETHER = frozenset({*COLLECTIVE, "keep_torch_checkpoints"})
 """The parts that wait for all ranks."""
 
 
 def misfits(training: Training, settled: tuple[Settled, ...], after: Analysis) -> Iterator[tuple[str, Event]]:
     """What a result does that was not decided, each with an event of it."""
-    made = [event for event in after.of(Happening.WRAP) if _is_engine(event)]
+    made = [event for event in after.of(Happening.WRAP) if _is_engine(event["wrapper"])]
     if not made:
         return
     decisions = [decision for one in settled for decision in one.decisions]
@@ -43,13 +43,13 @@ def misfits(training: Training, settled: tuple[Settled, ...], after: Analysis) -
             yield f"the training without {NAME}.{name}", made[0]
     for event in parts:
         name = event["name"].value if isinstance(event["name"], Const) else ""
-        if name in _COLLECTIVE and any(
+        if name in _TOGETHER and any(
             block.test.varies and is_first_of_node(block.test) for block in event.block.around()
         ):
             yield f"{NAME}.{name} on some ranks only", event
     written = {event["name"] for event in training.events(Happening.ACCESS) if "value" in event.what}
     for event in after.of(Happening.ACCESS):
-        if "value" in event.what and event["name"] not in written and _is_of_engine(event):
+        if "value" in event.what and event["name"] not in written and _is_engine(event["of"]):
             yield f"{show(event['name'])} of the engine is set", event
     extra = Counter(map(_place, _between(after))) - Counter(map(_place, _between(training.analysis)))
     for event in _between(after):
@@ -57,12 +57,8 @@ def misfits(training: Training, settled: tuple[Settled, ...], after: Analysis) -
             yield "gradients dropped between backward and step", event
 
 
-def _is_engine(event: Event) -> bool:
-    return any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["wrapper"]))
-
-
-def _is_of_engine(event: Event) -> bool:
-    return any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["of"]))
+def _is_engine(value: Value) -> bool:
+    return any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(value))
 
 
 def _said(edit: Edit) -> Iterator[str]:

@@ -35,6 +35,7 @@ from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.keys import condition_key, key_of
 from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.deepspeed import COLLECTIVE
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import (
@@ -443,7 +444,7 @@ class _Side(_Reader):
                 return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
             case Happening.STATE if groups_read(event) is None:
                 return f"state of {self.name(event['of'], self.role)}"
-            case Happening.COLLECTIVE if isinstance(event["name"], Const) and event["name"].value not in _OURS:
+            case Happening.COLLECTIVE if isinstance(event["name"], Const) and event["name"].value not in COLLECTIVE:
                 return f"collective {event['name'].value}"
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
@@ -530,18 +531,6 @@ def _renamed(value: Value) -> list[Value]:
             case _ if one is not UNBOUND:
                 return []
     return list(dict.fromkeys(found))
-
-
-_OURS = frozenset(
-    {
-        "gather_checkpoint",
-        "write_checkpoint",
-        "broadcast_buffers",
-        "broadcast_buffers_each_forward",
-        "broadcast_model",
-        "send_odd_parameters",
-    }
-)
 
 
 class _Original(_Side):

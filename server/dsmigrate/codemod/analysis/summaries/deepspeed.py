@@ -88,19 +88,12 @@ def _checkpoint(asked: Call) -> Value:
     return FUNCTIONS[name](Call(asked.run, name, asked.given, asked.node))
 
 
-@function(
-    *(
-        f"ds_compat.{name}"
-        for name in (
-            "gather_checkpoint",
-            "write_checkpoint",
-            "broadcast_buffers",
-            "broadcast_buffers_each_forward",
-            "broadcast_model",
-            "send_odd_parameters",
-        )
-    )
-)
+COLLECTIVE = ("gather_checkpoint", "write_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward",
+              "broadcast_model", "send_odd_parameters")  # fmt: skip
+"""The parts of ``ds_compat`` that wait for all ranks wherever they are called."""
+
+
+@function(*(f"ds_compat.{name}" for name in COLLECTIVE))
 def _broadcast(asked: Call) -> Value:
     asked.run.event(
         Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE)
