@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import functools
 import numbers
 import posixpath
 import types
@@ -43,11 +44,8 @@ from dsmigrate.codemod.analysis.values import (
     Const,
     Expr,
     Kind,
-    Lazy,
     Lib,
-    Member,
     Obj,
-    Super,
     Tensor,
     TensorKind,
     Tup,
@@ -105,7 +103,7 @@ def _isinstance(asked: Call) -> Value:
     for condition, option in options:
         if option is UNBOUND:
             continue
-        known = _is_of(option, names)
+        known = _is_class_of(option, names) if asked.name == "builtins.issubclass" else _is_of(option, names)
         if known is None:
             atom = Expr("isinstance", option if isinstance(option, Expr | Const | Obj) else "?", kinds, varies=False)
             found.append(both(condition, Literal(atom)))
@@ -162,8 +160,40 @@ def _is_plain_of(plain: type, names: set[str], *, unsure: bool) -> bool | None:
     return None if unsure or any(name.rpartition(".")[2].islower() for name in unread) else False
 
 
+def _type_of_code(of: Value) -> type | None:
+    """The type of a class, function, method or module; None for any other value."""
+    if isinstance(of, Bound):
+        return types.MethodType
+    if isinstance(of, Lib):
+        return None if role_of_class(canonical(of.name)) is None else type
+    return _TYPES_OF_CODE.get(of.kind) if isinstance(of, Obj) else None
+
+
+_TYPES_OF_CODE = {
+    Kind.CLASS: type, Kind.FUNCTION: types.FunctionType, Kind.PARTIAL: functools.partial, Kind.MODULE: types.ModuleType,
+}  # fmt: skip
+
+
+def _is_class_of(of: Value, kinds: list[Value]) -> bool | None:
+    """Whether a class is, or comes from, one of some classes."""
+    names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
+    if isinstance(of, Lib):
+        return True if canonical(of.name) in names else None
+    if not isinstance(of, Obj) or of.kind is not Kind.CLASS:
+        return None
+    if any(one in of.data["order"] for one in kinds) or names & {canonical(name) for name in bases_of(of)}:
+        return True
+    return False if is_closed(of) else None
+
+
 def _is_of(of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
+    code = _type_of_code(of)
+    if code is not None:
+        asked = [_class_named(name) for name in names]
+        if any(cls is not None and issubclass(code, cls) for cls in asked):
+            return True
+        return False if len(names) == len(kinds) and None not in asked else None  # a metaclass may answer
     unsure = any(isinstance(one, Expr) for one in kinds)
     if isinstance(of, Const):
         return _is_plain_of(type(of.value), names, unsure=unsure)
@@ -177,14 +207,10 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
         plain = {Kind.LIST: list, Kind.DICT: collections.OrderedDict, Kind.SET: set}.get(of.kind)
         if plain is not None:
             return _is_plain_of(plain, names, unsure=unsure)
-        if of.kind in {Kind.INSTANCE, Kind.CLASS}:
-            cls = of if of.kind is Kind.CLASS else of.cls
-            line = cls.data["order"] if cls is not None else ()
-            if any(one in line for one in kinds):
+        if of.kind is Kind.INSTANCE and of.cls is not None:
+            if any(one in of.cls.data["order"] for one in kinds):
                 return True
-            if names & {canonical(name) for name in bases_of(of)}:
-                return True
-            if of.kind is Kind.INSTANCE and cls is not None and any(_has_all(cls, name) for name in names):
+            if names & {canonical(name) for name in bases_of(of)} or any(_has_all(of.cls, name) for name in names):
                 return True
             return False if is_closed(of) else None
         if of.kind is Kind.LIBRARY:
@@ -204,11 +230,7 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(
-            names & {"collections.abc.Callable", "typing.Callable"}
-        )
-    if isinstance(of, Bound | Lib | Super | Member | Lazy):
-        return None
+        return False
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
         return False  # a wrapper is made by its class; what is not read may be one, which the script would not ask then
     return None
