@@ -1,24 +1,29 @@
-"""The migration checks its own result: it compiles, brings no undefined name, and leaves no half-converted idiom."""
+"""The migration checks its own result, as pyflakes sees it: it brings no undefined name and leaves no import unused."""
 
 from __future__ import annotations
 
 import ast
-import functools
+from dataclasses import dataclass
 
 from pyflakes import checker, messages
 
-
-def undefined_names(tree: ast.Module) -> set[str]:
-    """Names that a module uses without defining them, as pyflakes sees it."""
-    kinds = messages.UndefinedName | messages.UndefinedLocal | messages.UndefinedExport
-    return {str(message.message_args[0]) for message in _messages(tree) if isinstance(message, kinds)}
+_UNDEFINED = messages.UndefinedName | messages.UndefinedLocal | messages.UndefinedExport
 
 
-def unused_imports(tree: ast.Module) -> set[str]:
-    """Imports that nothing uses, as pyflakes writes them: ``module.name``, ``module.name as local``, ``module``."""
-    return {str(message.message_args[0]) for message in _messages(tree) if isinstance(message, messages.UnusedImport)}
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Names that a module uses without defining them, and imports that nothing uses.
+
+    Imports are written as pyflakes does: ``module.name``, ``module.name as local``, ``module``.
+    """
+
+    undefined_names: frozenset[str]
+    unused_imports: frozenset[str]
 
 
-@functools.lru_cache(maxsize=8)  # a file is asked about twice before and twice after its conversion
-def _messages(tree: ast.Module) -> tuple[messages.Message, ...]:
-    return tuple(checker.Checker(tree).messages)
+def audited(tree: ast.Module) -> Audit:
+    """What pyflakes finds in a module."""
+    found = checker.Checker(tree).messages
+    undefined = (one.message_args[0] for one in found if isinstance(one, _UNDEFINED))
+    unused = (one.message_args[0] for one in found if isinstance(one, messages.UnusedImport))
+    return Audit(frozenset(map(str, undefined)), frozenset(map(str, unused)))

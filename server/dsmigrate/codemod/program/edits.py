@@ -104,6 +104,23 @@ class Import:
     name: str = ""
 
 
+def templates(edit: Edit) -> Sequence[Template]:
+    """The lines of code that an edit brings."""
+    match edit:
+        case Replace():
+            return (edit.code,)
+        case ReplaceStatement() | Insert():
+            return edit.code
+        case AddArgument():
+            return (edit.value,)
+    return ()
+
+
+def brings(edit: Edit, text: str) -> bool:
+    """Whether the code that an edit brings holds a text."""
+    return any(text in part for line in templates(edit) for part in line if isinstance(part, str))
+
+
 def line_range(node: ast.AST) -> tuple[int, int]:
     """First and last line of a node."""
     first = int(getattr(node, "lineno", 1))

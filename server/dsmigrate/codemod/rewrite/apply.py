@@ -25,6 +25,7 @@ from dsmigrate.codemod.program.edits import (
     ReplaceStatement,
     Template,
     Unwrap,
+    templates,
 )
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.rewrite import locate
@@ -49,6 +50,8 @@ class _Plan:
     """Lines of which the old form stays, for where a test does not hold."""
     holes: dict[ast.AST, cst.CSTNode] = field(default_factory=dict)
     done: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    touched: set[cst.CSTNode] = field(default_factory=set)
+    """Statements that an edit speaks of, and all around them; every other stays as it is."""
 
 
 def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) -> str:
@@ -56,17 +59,19 @@ def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) 
     text = module.source.text
     tree = cst.parse_module(text)
     plan = _planned(module, tree, list(edits))
-    changed = tree.visit(_Rewriter(plan, tree))
+    changed = tree.visit(_Rewriter(plan, tree, text))
     return code_of(with_imports(changed, list(imports)), text)
 
 
 def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
     plan = _Plan()
     wanted: set[ast.AST] = set()
+    reached: set[ast.AST] = set()
     for edit in edits:
+        reached.update(step.node for step in module.step(edit.node).around())
         if not isinstance(edit, Comment):
             wanted.add(edit.node)
-        wanted.update(part for line in _templates(edit) for part in line if not isinstance(part, str))
+        wanted.update(part for line in templates(edit) for part in line if not isinstance(part, str))
         if isinstance(edit, Remove):
             wanted.update(edit.keep)
     nodes: dict[ast.AST, cst.CSTNode] = {}
@@ -74,14 +79,19 @@ def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
     by_statement: dict[ast.AST, list[ast.expr]] = defaultdict(list)
     for node in wanted:
         step = module.step(node)
+        reached.update(one.node for one in step.around())
         if isinstance(node, ast.expr):
             by_statement[step.node].append(node)
     for python, line, small in locate.statements(module.tree.body, tree):
         lines[python], nodes[python] = line, small
+        if python in reached:
+            plan.touched |= {line, small}
         for expression in by_statement.get(python, ()):
             nodes[expression] = locate.expression(expression, python, small)
         for inner, elif_node in locate.elif_nodes(python, small):
             nodes[inner], lines[inner] = elif_node, line  # before which a comment can stand
+            if inner in reached:
+                plan.touched.add(elif_node)
             for expression in by_statement.get(inner, ()):
                 nodes[expression] = locate.expression(expression, inner, elif_node)
     for edit in _outermost(module, edits):
@@ -104,17 +114,6 @@ def _outermost(module: Module, edits: Sequence[Edit]) -> Iterator[Edit]:
             if edit.guard and any(node in both and node is not edit.node for node in around)
             else edit
         )
-
-
-def _templates(edit: Edit) -> Sequence[Template]:
-    match edit:
-        case Replace():
-            return (edit.code,)
-        case ReplaceStatement() | Insert():
-            return edit.code
-        case AddArgument():
-            return (edit.value,)
-    return ()
 
 
 def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dict[ast.AST, cst.CSTNode]) -> None:
@@ -147,16 +146,16 @@ def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dic
 class _Rewriter(cst.CSTTransformer):
     """Makes the edits from the inside out."""
 
-    def __init__(self, plan: _Plan, tree: cst.Module) -> None:
+    def __init__(self, plan: _Plan, tree: cst.Module, text: str) -> None:
         self.plan = plan
         self.tree = tree
         self.wanted = set(plan.holes.values())
         self.depth = 0
-        self.limit = max(_SHORTEST, min(_LONGEST, max(map(len, tree.code.splitlines()), default=0)))
+        self.limit = max(_SHORTEST, min(_LONGEST, max(map(len, text.splitlines()), default=0)))
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.depth += isinstance(node, cst.IndentedBlock)
-        return True
+        return not isinstance(node, cst.BaseStatement) or node in self.plan.touched
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         plan = self.plan

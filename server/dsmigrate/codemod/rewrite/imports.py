@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import libcst as cst
 
@@ -162,7 +162,7 @@ def _behind_docstring(tree: cst.Module) -> int:
     return len(tree.body)
 
 
-def without(text: str, names: set[str]) -> str:
+def without(text: str, names: Collection[str]) -> str:
     """A text without some imports, named as pyflakes does: ``module.name``, ``module.name as local``, ``module``."""
     tree = cst.parse_module(text)
     return code_of(tree.visit(_Without(names)), text)
@@ -175,8 +175,11 @@ def code_of(tree: cst.Module, text: str) -> str:
 
 
 class _Without(cst.CSTTransformer):
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: Collection[str]) -> None:
         self.names = names
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return not isinstance(node, cst.BaseExpression | cst.Parameters | cst.BaseParenthesizableWhitespace)
 
     def _left(self, names: Sequence[cst.ImportAlias], prefix: str) -> list[cst.ImportAlias]:
         kept = [alias for alias in names if self._said(alias, prefix) not in self.names]
