@@ -138,29 +138,29 @@ def name_of(event: Event) -> str:
     return str(name.value) if isinstance(name, Const) else ""
 
 
-def _states_in(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+def _within(value: Value) -> Iterator[Value]:
+    """What a value may be, with all that is in its dictionaries and in those within them."""
+    pending, seen = list(each(value)), set[Value]()
+    while pending:
+        one = pending.pop()
+        if one not in seen:
+            seen.add(one)
+            yield one
+            if isinstance(one, Obj) and one.kind is Kind.DICT:
+                pending += [inner for held in one.own.values() for inner in each(held)]
+
+
+def _states_in(value: Value) -> Iterator[ast.AST]:
     """The calls whose states are in a dictionary, and in dictionaries in it."""
-    for one in each(value):
-        if not isinstance(one, Obj) or one.kind is not Kind.DICT:
-            continue
-        if "state_dict_of" in one.data:
-            if one.node is not None:
-                yield one.node
-        elif depth < _DEEPEST:
-            for inner in one.own.values():
-                yield from _states_in(inner, depth + 1)
+    for one in _within(value):
+        if isinstance(one, Obj) and "state_dict_of" in one.data and one.node is not None:
+            yield one.node
 
 
-_DEEPEST = 4
-
-
-def _reads_of(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+def _reads_of(value: Value) -> Iterator[ast.AST]:
     """The calls that read what a value comes from; its items may have been put into another dictionary."""
-    for one in each(value):
-        if isinstance(one, Obj) and one.kind is Kind.DICT and depth < _DEEPEST:
-            for inner in one.own.values():
-                yield from _reads_of(inner, depth + 1)
-        elif isinstance(one, Expr):
+    for one in _within(value):
+        if isinstance(one, Expr):
             if one.op == "loaded":
                 yield one.args[1]
             else:
