@@ -27,7 +27,7 @@ from dsmigrate.codemod.program.edits import Comment, Edit, Import, brings, line_
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.rewrite.apply import rewritten
-from dsmigrate.codemod.rewrite.imports import without
+from dsmigrate.codemod.rewrite.imports import code_of, without
 from dsmigrate.codemod.settle import Settled, settled
 from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
 from dsmigrate.codemod.validate import Difference, differences, result_of
@@ -345,11 +345,13 @@ def _written(plans: Sequence[Planned]) -> _Written:
     texts = {}
     for path, module in modules.items():
         try:
-            after = rewritten(module, edits[path], imports[path])
+            tree = rewritten(module, edits[path], imports[path])
+            after = code_of(tree, module.source.text)
             made = audited(ast.parse(after))
             said = audited(module.tree)
             gone = made.unused_imports - said.unused_imports
-            after = without(after, gone) if gone else after
+            if gone:
+                after = code_of(without(tree, gone), module.source.text)
             compile(after, path, "exec", dont_inherit=True)
         except Exception as error:
             raise _UnsoundError(path, str(error).partition("\n")[0]) from error

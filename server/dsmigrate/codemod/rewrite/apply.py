@@ -29,7 +29,7 @@ from dsmigrate.codemod.program.edits import (
 )
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.rewrite import locate
-from dsmigrate.codemod.rewrite.imports import code_of, with_imports
+from dsmigrate.codemod.rewrite.imports import with_imports
 
 _HOLE = "__hole_%d__"
 
@@ -54,13 +54,13 @@ class _Plan:
     """Statements that an edit speaks of, and all around them; every other stays as it is."""
 
 
-def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) -> str:
-    """The text of a file with its edits made and its imports added."""
+def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) -> cst.Module:
+    """A file with its edits made and its imports added."""
     text = module.source.text
     tree = cst.parse_module(text)
     plan = _planned(module, tree, list(edits))
     changed = tree.visit(_Rewriter(plan, tree, text))
-    return code_of(with_imports(changed, list(imports)), text)
+    return with_imports(changed, list(imports))
 
 
 def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:

@@ -162,10 +162,9 @@ def _behind_docstring(tree: cst.Module) -> int:
     return len(tree.body)
 
 
-def without(text: str, names: Collection[str]) -> str:
-    """A text without some imports, named as pyflakes does: ``module.name``, ``module.name as local``, ``module``."""
-    tree = cst.parse_module(text)
-    return code_of(tree.visit(_Without(names)), text)
+def without(tree: cst.Module, names: Collection[str]) -> cst.Module:
+    """A module without some imports, named as pyflakes does: ``module.name``, ``module.name as local``, ``module``."""
+    return tree.visit(_Without(names))
 
 
 def code_of(tree: cst.Module, text: str) -> str:
