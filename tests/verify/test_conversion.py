@@ -43,14 +43,14 @@ def project(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def converted(script: Path, root: Path, place: Path, stage: int | None = None) -> tuple[Path, tuple[str, ...]]:
+def converted(script: Path, root: Path, place: Path, **asked: int) -> tuple[Path, tuple[str, ...]]:
     copy = shadow(root, place)
-    return copy, convert(script, root, copy, stage)
+    return copy, convert(script, root, copy, {name.replace("_", "-"): value for name, value in asked.items()})
 
 
 def test_the_copy_is_converted_at_the_stage_and_the_original_stays(tmp_path: Path) -> None:
     root = project(tmp_path / "project", {"train.py": (EXAMPLES / "spawn_regression.py").read_text()})
-    copy, _ = converted(root / "train.py", root, tmp_path / "copy", 3)
+    copy, _ = converted(root / "train.py", root, tmp_path / "copy", zero_stage=3)
     assert "deepspeed.initialize" in (copy / "train.py").read_text()
     assert '"stage": 3' in (copy / "ds_config.json").read_text()
     assert sorted(path.name for path in root.iterdir()) == ["train.py"]

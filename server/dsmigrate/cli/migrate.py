@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,8 +14,10 @@ import click
 
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.app import command_like
+from dsmigrate.cli.setting_options import CONVERSION, as_arguments, setting_options
 from dsmigrate.files.discovery import Found, discover
 from dsmigrate.files.journal import JournalError
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import WriteError, write_all
@@ -30,17 +33,7 @@ from dsmigrate.settings.fields import SETTINGS
 from dsmigrate.settings.options import resolve
 
 STDIN_NAME = "<stdin>"
-_METAVARS = {"target-version": "VERSION", "config-name": "NAME", "params": "N", "gpu-memory": "GIB", "gpus": "N"}
 _Advance = Callable[[Outcome], None]
-
-
-def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    setting = SETTINGS[name]
-    if setting.kind is bool:
-        return click.option(f"--{name}", is_flag=True, default=None, help=setting.help)
-    metavar = "|".join(map(str, setting.choices)) or _METAVARS.get(name, "PATH")
-    kind = int if setting.kind is int else str
-    return click.option(f"--{name}", type=kind, metavar=metavar, help=setting.help)
 
 
 @click.command("migrate", short_help="Convert DDP training scripts to the DeepSpeed engine.")
@@ -59,20 +52,7 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 )
 @click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
 @click.option("--verbose", "-v", is_flag=True, help="Report what was converted and kept, too.")
-@_setting("zero-stage")
-@_setting("offload")
-@_setting("nvme-path")
-@_setting("optimizer")
-@_setting("precision")
-@_setting("checkpoints")
-@_setting("params")
-@_setting("gpu-memory")
-@_setting("gpus")
-@_setting("config")
-@_setting("config-name")
-@_setting("target-version")
-@_setting("with-launchers")
-@_setting("launcher")
+@setting_options(SETTINGS)
 def command(  # noqa: PLR0917 - click passes by name
     paths: tuple[str, ...],
     in_place: bool,  # noqa: FBT001
@@ -117,7 +97,7 @@ def command(  # noqa: PLR0917 - click passes by name
         _write_command(paths, given, output),
         goes_over,
         replaced,
-        _verify_command(placed, given),
+        None if no_follow or root is not None else _verify_command(placed, given),
     )
     _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet, verbose=verbose)
     if problem:
@@ -207,24 +187,25 @@ def _has_modules(placed: Placed) -> bool:
 def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | None) -> str | None:
     if STDIN in paths or output is not None:
         return None
-    given = [
-        part
-        for name, value in flags.items()
-        for part in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
-    ]
-    return shlex.join(["dsmigrate", *map(_argument, paths), *given, "--write"])
+    return shlex.join(["dsmigrate", *map(_argument, paths), *as_arguments(flags), "--write"])
 
 
 def _verify_command(placed: Sequence[Placed], flags: dict[str, Any]) -> str | None:
-    """The command that trains the one converted script and its conversion; None for several, and for standard input."""
+    """The command that makes and trains the very conversion of the one script; None where there is no such command."""
     scripts = [item.outcome for item in placed if item.outcome.result.launch and item.outcome.job.source is None]
-    if len(scripts) != 1:
+    trial = scripts[0].result.trial if len(scripts) == 1 else None
+    if trial is None:
         return None
-    stage = ["--zero-stage", str(flags["zero-stage"])] if "zero-stage" in flags else []
-    words = shlex.split(scripts[0].result.launch[0])
-    name = scripts[0].result.path
-    given = words[words.index(name) + 1 :] if name in words else []
-    return shlex.join(["dsmigrate", "verify", _argument(name), *stage, *(["--", *given] if given else [])])
+    here, folder = resolved(Path(trial.folder)), resolved(Path(trial.folder, trial.script)).parent
+    root = here if folder.is_relative_to(here) else folder
+    if not all(resolved(item.script).is_relative_to(root) for item in placed if item.outcome.result.new_source):
+        return None
+    asked = {name: value for name, value in flags.items() if name in CONVERSION}
+    if trial.folder and "config" in asked:
+        asked["config"] = os.path.relpath(asked["config"], trial.folder)
+    words = ["dsmigrate", "verify", _argument(trial.script), *as_arguments(asked)]
+    there = f"cd {shlex.quote(trial.folder)} && " if trial.folder else ""
+    return there + shlex.join([*words, *(("--", *trial.arguments) if trial.arguments else ())])
 
 
 def _argument(path: str) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from dsmigrate.cli import terminal
+from dsmigrate.cli.setting_options import CONVERSION, setting_options
 from dsmigrate.settings.errors import SettingsError
+from dsmigrate.settings.options import resolve
 from dsmigrate.settings.verify import setting, verify_settings_for
 from dsmigrate.verify.model import Verification, VerifyError
 from dsmigrate.verify.request import DEVICES, LAUNCHERS, Request
@@ -56,6 +58,7 @@ class _WithScriptArguments(click.Command):
     "--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also draw: .svg or .html."
 )
 @click.option("--quiet", "-q", is_flag=True, help="Nothing on stderr but errors.")
+@setting_options(name for name in CONVERSION if name != "zero-stage")
 def command(  # noqa: PLR0917 - click passes by name
     scripts: tuple[str, ...],
     resume: bool,  # noqa: FBT001
@@ -68,7 +71,8 @@ def command(  # noqa: PLR0917 - click passes by name
 ) -> int:
     """Train ORIGINAL and CONVERTED side by side; compare loss, gradient norm, learning rate and samples of each step.
 
-    THIS RUNS YOUR CODE, in a copy of the present folder. Without CONVERTED, ORIGINAL is converted first. Both get the
+    THIS RUNS YOUR CODE, in a copy of the present folder. Without CONVERTED, ORIGINAL is converted first, with the
+    settings of `dsmigrate migrate` below (--offload and on) and those of the project. Both get the
     same seeds, data and arguments (those after --); neither is edited: a harness watches them from outside. Without
     enough GPUs they train on the CPU, which is made to look like CUDA to them.
 
@@ -115,15 +119,21 @@ def _request(
             f"one script, or two, are trained, and {len(scripts)} are given; their arguments follow --"
         )
     original = Path(scripts[0])
+    converted = Path(scripts[1]) if len(scripts) > 1 else None
     fields = verify_settings_for(original.parent)
+    conversion = {name: value for name, value in flags.items() if name in CONVERSION and name != "zero-stage"}
+    if conversion and converted is not None:
+        raise click.UsageError(f"--{next(iter(conversion))} is for the conversion, and CONVERTED is one: leave it out")
     for name, value in flags.items():
-        fields |= setting(name, value)
+        if name not in conversion:
+            fields |= setting(name, value)
+    for stage in fields.get("stages", ()) or (None,):
+        resolve(original.parent, {**conversion, **({} if stage is None else {"zero-stage": stage})})
     if not resume and "resume-args" not in flags:
         fields.pop("resume", None)
     else:
         fields.setdefault("resume", ())
-    converted = Path(scripts[1]) if len(scripts) > 1 else None
-    return Request(original, converted, arguments, here=here, keep=keep, **fields)
+    return Request(original, converted, arguments, here=here, keep=keep, conversion=conversion, **fields)
 
 
 def _training(request: Request) -> str:

@@ -397,6 +397,7 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             notes=tuple(change for change in changes if change in notes),
             training=_accumulation(plan.trainings[0][0]) if path == entry else None,
             start=launched.start if path == entry else None,
+            trial=launched.trial if path == entry else None,
             placeholders=launched.placeholders if path == entry else (),
         )
     parts = parts_in(written.texts[path].after for path in paths if path in written.texts)

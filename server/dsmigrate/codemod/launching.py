@@ -17,7 +17,7 @@ from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.processes import Group, Teller, groups, handed_to, is_given, leaves, spawn_around
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import TRUE_VALUE, Const, Expr, Kind, Value
-from dsmigrate.codemod.model import DEVICES, Start
+from dsmigrate.codemod.model import DEVICES, Start, Trial
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.program.project import ROOT
 
@@ -29,11 +29,15 @@ _LAUNCHERS = frozenset({"local_rank", "node_rank"})
 
 @dataclass(frozen=True, slots=True)
 class Launching:
-    """The commands, one a launcher; how the script starts its processes; the words of the commands to replace."""
+    """The commands, one a launcher; how the script starts its processes; the words of the commands to replace.
+
+    ``trial`` is None where a process needs more than the environment of torchrun or srun, or starts as a module.
+    """
 
     commands: tuple[str, ...]
     start: Start
     placeholders: tuple[str, ...]
+    trial: Trial | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,9 @@ class _Word:
     open: bool = False
 
     @property
-    def text(self) -> str:
-        """The argument on a command line."""
-        return f"{self.option} {self.value}".strip()
+    def words(self) -> tuple[str, ...]:
+        """The argument as words of a command line."""
+        return tuple(filter(None, (self.option, self.value)))
 
 
 def launching(analysis: Analysis, trainings: Sequence[Training], shown: str) -> Launching:
@@ -63,16 +67,18 @@ def launching(analysis: Analysis, trainings: Sequence[Training], shown: str) -> 
     wanted += [word for word in _of_spawned(analysis, made) if word not in wanted]
     needed = [word for word in _needed(analysis) if all(word.option != other.option for other in wanted)]
     words = list(dict.fromkeys([*sorted(needed, key=lambda word: bool(word.option)), *wanted]))
-    commands = _commands(analysis, start, made, shown, [word.text for word in words])
-    return Launching(tuple(commands), start, tuple(dict.fromkeys(word.value for word in words if word.open)))
-
-
-def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, words: list[str]) -> Iterator[str]:
     folder, name, module = _place(analysis, shown)
+    arguments = tuple(part for word in words for part in word.words)
     there = f"cd {shlex.quote(folder)} && " if folder else ""
-    script = f"-m {name}" if module else shlex.quote(name)
-    tail = " ".join((script, *words))
-    tellers = set().union(*(group.tellers for group in made)) if made else set()
+    tail = shlex.join((*(("-m",) if module else ()), name, *arguments))
+    commands = tuple(_commands(analysis, start, made, there, tail))
+    untold = not module and (start.spawned or _tellers(made) not in ({Teller.OPTION}, {Teller.MPI}))
+    trial = Trial(folder, name, arguments) if untold else None
+    return Launching(commands, start, tuple(dict.fromkeys(word.value for word in words if word.open)), trial)
+
+
+def _commands(analysis: Analysis, start: Start, made: list[Group], there: str, tail: str) -> Iterator[str]:
+    tellers = _tellers(made)
     if (
         start.spawned
         or tellers == {Teller.NOBODY}
@@ -92,7 +98,7 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
         return
     yield f"{there}torchrun --nproc_per_node {PROCESSES} {tail}"
     if not analysis.run.asked & _TORCHRUN_ONLY:
-        yield f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {tail.replace('-m ', '--module ', 1) if module else tail}"
+        yield f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {re.sub('^-m ', '--module ', tail)}"
 
 
 def _by_option(analysis: Analysis, made: list[Group]) -> list[str]:
@@ -121,8 +127,12 @@ def _address(analysis: Analysis, made: list[Group]) -> str:
 # -- how the script starts its processes -----------------------------------------------------------------------------
 
 
+def _tellers(made: list[Group]) -> set[Teller]:
+    return set().union(*(group.tellers for group in made)) if made else set()
+
+
 def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
-    tellers = set().union(*(group.tellers for group in made)) if made else set()
+    tellers = _tellers(made)
     local = any("local_rank" in parser.data["options"] for parser in parsers(analysis))
     asked = {_manager(leaf) for group in made for _, value in group.rank for leaf in leaves(value)}
     basic: dict[str, Any] = {

@@ -114,6 +114,15 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """How a script is started without a launcher in front: from a folder, "" for the present one, by its name there."""
+
+    folder: str
+    script: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Accumulation:
     """What memory and traffic of a training depend on beside its config.
 
@@ -135,7 +144,8 @@ class FileResult:
 
     ``new_source`` holds the encoded bytes of the converted file, or None where the file stays as it is. ``config`` is
     the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher,
-    ``start`` what became of the script's own way to start processes. ``placeholders`` are the words of the commands that
+    ``start`` what became of the script's own way to start processes, ``trial`` how ``verify`` starts it (None where it
+    has no way to). ``placeholders`` are the words of the commands that
     the person has to replace by values, as the script does not start without them. ``notes`` are the changes that behave
     differently under DeepSpeed.
     """
@@ -149,5 +159,6 @@ class FileResult:
     launch: tuple[str, ...] = ()
     notes: tuple[Change, ...] = field(default=())
     start: Start | None = None
+    trial: Trial | None = None
     placeholders: tuple[str, ...] = ()
     training: Accumulation | None = None

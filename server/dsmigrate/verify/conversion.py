@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +13,21 @@ from dsmigrate.migration.job import Job, Outcome, run
 from dsmigrate.migration.placement import PlacementError, place, writes
 from dsmigrate.migration.sets import flattened, project_root, reconcile
 from dsmigrate.settings.errors import SettingsError
+from dsmigrate.settings.fields import Value
 from dsmigrate.settings.options import resolve
 from dsmigrate.verify.model import VerifyError
 
 
-def convert(script: Path, root: Path, copy: Path, stage: int | None) -> tuple[str, ...]:
+def convert(script: Path, root: Path, copy: Path, asked: Mapping[str, Value]) -> tuple[str, ...]:
     """Write the conversion of ``script`` over ``copy``, a copy of ``root``; return what it leaves for a person.
 
-    Settings files count as they do for a migration. Other scripts that use a changed module are no hindrance, as only
-    this one is run here: where the module cannot serve both, they are named with what is left. Raises VerifyError,
-    with the reasons, where the script is not converted, or where it trains with modules outside of ``root``.
+    ``asked`` are settings as flags give them; settings files count as they do for a migration. Other scripts that use
+    a changed module are no hindrance, as only this one is run here: where the module cannot serve both, they are named
+    with what is left. Raises VerifyError, with the reasons, where the script is not converted, or where it trains with
+    modules outside of ``root``.
     """
     try:
-        options = resolve(script.parent, {} if stage is None else {"zero-stage": stage}).options
+        options = resolve(script.parent, asked).options
     except SettingsError as error:
         raise VerifyError(str(error)) from None
     outcome = run(Job(script, script.parent, options, project=project_root(script)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from dsmigrate.settings.fields import Value
 
 LAUNCHERS = ("auto", "torchrun", "deepspeed", "srun", "python")
 DEVICES = ("auto", "cuda", "pretend", "cpu")
@@ -15,7 +18,8 @@ class Request:
 
     ``stages`` are the ZeRO stages to try, empty: what the config says. ``timeout`` is in seconds, for each run.
     ``tolerance`` multiplies every tolerance. ``resume`` holds the arguments of a second start, None where resuming is
-    not asked for. ``here`` runs in the present folder instead of a copy.
+    not asked for. ``here`` runs in the present folder instead of a copy. ``conversion`` are settings of the conversion
+    that is made where ``converted`` is None.
     """
 
     original: Path
@@ -34,3 +38,4 @@ class Request:
     resume: tuple[str, ...] | None = None
     here: bool = False
     keep: bool = False
+    conversion: Mapping[str, Value] = field(default_factory=dict)

@@ -44,7 +44,8 @@ class Scenes:
         folder = self._copy()
         script = folder / self._script()
         if converted is None:
-            left = convert(self.request.original, self.root, folder, stage)
+            asked = {**self.request.conversion, **({} if stage is None else {"zero-stage": stage})}
+            left = convert(self.request.original, self.root, folder, asked)
             return Scene(folder, self._script(), self.root), left
         beside = resolved(converted).parent
         if beside != resolved(self.request.original).parent:
