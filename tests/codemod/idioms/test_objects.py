@@ -327,3 +327,64 @@ def test_frozen_weights_that_the_forward_averages_need_whole_weights(encoder: st
     assert script(text).said("MG509", Kind.KEPT)
     found = converted(HEAD + textwrap.dedent(text) + LOOP, zero_stage=3)
     assert "GatheredParameters" in found.said("MG509", Kind.TODO).message
+
+
+def test_the_engine_is_made_where_its_name_reaches_the_training() -> None:
+    found = script("""
+dist.init_process_group("nccl")
+def make_optimizer(net):
+    made = torch.optim.AdamW(net.parameters(), lr=0.1)
+    return made
+def setup():
+    net = DDP(nn.Linear(4, 4).cuda())
+    optimizer = make_optimizer(net)
+    return net, optimizer
+model, optimizer = setup()
+""")
+    assert not found.todos
+    lines = [line.strip() for line in found.text.splitlines()]
+    assert lines[lines.index("optimizer = make_optimizer(net)") + 1].startswith("net = deepspeed.initialize(")
+
+
+@pytest.mark.parametrize(
+    "register", ["signal.signal(signal.SIGTERM, leave)", "atexit.register(leave)", "tools.on_error(leave)"]
+)
+def test_a_handler_that_ends_the_process_ends_no_training(register: str) -> None:
+    found = script(f"""
+import atexit, signal, tools
+stop = False
+def leave(*_):
+    global stop
+    stop = True
+    sys.exit(1)
+{register}
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+""")
+    assert found.status is Status.CONVERTED, found.changes
+
+
+def test_what_a_handler_writes_may_not_be_written() -> None:
+    found = converted(
+        HEAD
+        + """
+import signal
+stop = False
+def note(*_):
+    global stop
+    stop = True
+signal.signal(signal.SIGTERM, note)
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    if stop:
+        break
+    loss = model(x).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    )
+    assert found.status is Status.CONVERTED, found.changes

@@ -348,7 +348,8 @@ def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) ->
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
-    """Run the functions of the script that an unread call is given: it may call them."""
+    """Run the functions of the script that an unread call is given: it may call them, so that none ends the run."""
+    ahead = len(run.stops)
     for value in given.all():
         for one in each(run.settle(value)):
             function = one.function if isinstance(one, Bound) else one
@@ -358,6 +359,7 @@ def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
                 run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
             elif isinstance(function, Obj) and function.kind is Kind.PARTIAL:
                 run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
+    del run.stops[ahead:]
 
 
 def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:

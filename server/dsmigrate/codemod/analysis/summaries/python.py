@@ -643,17 +643,29 @@ def _partial(asked: Call) -> Value:
     return made
 
 
-@function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
-          "functools.update_wrapper", "functools.total_ordering")  # fmt: skip
+@function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "typing.cast", "functools.update_wrapper",
+          "functools.total_ordering")  # fmt: skip
 def _decorator(asked: Call) -> Value:
-    if asked.name == "atexit.register":
-        run_functions(asked.run, Given(asked.given.args[:1]), asked.node)
     if asked.name == "typing.cast":
         return asked.get(1, "value")
     if asked.name == "functools.wraps":
         return Lib("functools.wraps.wrapped")
     first = asked.given.args[0] if asked.given.args else NONE
     return first if isinstance(first, Obj | Bound) else Lib("functools.wraps.wrapped")
+
+
+@function("atexit.register", "signal.signal")
+def _registered(asked: Call) -> Value:
+    """What is called at some time, or never."""
+    run, node = asked.run, asked.node
+    registered = asked.get(*((0, "func") if asked.name == "atexit.register" else (1, "handler")))
+
+    def called() -> Value:
+        run_functions(run, Given((registered,)), node)
+        return NONE
+
+    run.values_of([(MAYBE, called), (MAYBE, lambda: NONE)], node)
+    return registered
 
 
 @function("functools.wraps.wrapped")
