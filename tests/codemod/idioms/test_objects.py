@@ -388,3 +388,33 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
 """
     )
     assert found.status is Status.CONVERTED, found.changes
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.optim.SGD.__init__(self, params, lr=lr)", "super(Clipped, self).__init__(params, lr=lr)"]
+)
+def test_an_optimizer_is_made_by_its_base_however_that_is_said(made: str) -> None:
+    found = script(f"""
+class Net(nn.Module):
+    def __init__(self):
+        nn.Module.__init__(self)
+        self.body = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.body(x)
+class Clipped(torch.optim.SGD):
+    def __init__(self, params, lr):
+        {made}
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.add_(p.grad, alpha=-group["lr"] / max(1, p.grad.norm(2).item()))
+dist.init_process_group("nccl")
+model = DDP(Net().cuda())
+if len(sys.argv) > 1:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+else:
+    optimizer = Clipped(model.parameters(), lr=0.1)
+""")
+    assert not found.todos
+    assert found.config["zero_optimization"] == {"stage": 0}
+    assert "works layer by layer" in found.said("MG602", Kind.KEPT).message
