@@ -418,3 +418,46 @@ else:
     assert not found.todos
     assert found.config["zero_optimization"] == {"stage": 0}
     assert "works layer by layer" in found.said("MG602", Kind.KEPT).message
+
+
+def test_what_is_made_anew_in_each_turn_keeps_the_conditions_of_its_own() -> None:
+    found = script(
+        """
+import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--launcher", default="none")
+parser.add_argument("--every", type=int, default=5)
+args = parser.parse_args()
+def on_cpu(state):
+    return type(state)((name, value.cpu()) for name, value in state.items())
+def state_of(model):
+    if isinstance(model, DDP):
+        weights = on_cpu(model.module.state_dict())
+    else:
+        weights = model.state_dict()
+    return {"weights": weights}
+def save(state):
+    torch.save(state, "last.pt")
+start, saves = time.time(), 1
+if args.launcher != "none":
+    dist.init_process_group("nccl")
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+if args.launcher != "none":
+    model = DDP(model)
+""",
+        loop="""
+for epoch in range(100):
+    for x in torch.utils.data.DataLoader(data, batch_size=8):
+        loss = model(x).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if time.time() - start > saves * args.every:
+            save(state_of(model))
+            saves += 1
+    if epoch % args.every == 0:
+        save(state_of(model))
+""",
+    )
+    assert not found.todos
