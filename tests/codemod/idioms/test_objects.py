@@ -461,3 +461,20 @@ for epoch in range(100):
 """,
     )
     assert not found.todos
+
+
+@pytest.mark.parametrize(("more", "asks"), [("", False), (", default=argparse.SUPPRESS", True)])
+def test_an_option_is_an_attribute_of_the_arguments(more: str, *, asks: bool) -> None:
+    found = script(f"""
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int{more})
+args = parser.parse_args()
+dist.init_process_group("nccl")
+model = nn.Linear(4, 4).cuda()
+if hasattr(args, "local_rank"):
+    model = DDP(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+""")
+    assert ("MG216" in found.codes(Kind.KEPT)) is asks
+    assert found.status is Status.CONVERTED

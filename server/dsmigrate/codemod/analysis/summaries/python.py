@@ -250,6 +250,11 @@ def _has(of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
         if of.has(name) and not isinstance(of.at(name), Choice):
             return True
+        if of.kind is Kind.NAMESPACE and isinstance(parser := of.data.get("parser"), Obj):
+            option = parser.data.get("options", {}).get(name, {})
+            defaults = option.get("default", parser.data["arguments"]["named"].get("argument_default"))
+            always = option.get("condition") is TRUE and defaults != Lib("argparse.SUPPRESS")
+            return True if always else None
         role = role_of(of)
         if role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
             if name == "module":
