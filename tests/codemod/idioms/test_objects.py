@@ -463,18 +463,13 @@ for epoch in range(100):
     assert not found.todos
 
 
-@pytest.mark.parametrize(("more", "asks"), [("", False), (", default=argparse.SUPPRESS", True)])
-def test_an_option_is_an_attribute_of_the_arguments(more: str, *, asks: bool) -> None:
-    found = script(f"""
-import argparse
-parser = argparse.ArgumentParser()
-parser.add_argument("--local_rank", type=int{more})
-args = parser.parse_args()
+def test_what_is_sorted_is_a_list() -> None:
+    found = script("""
+import glob
+paths = sorted(path for path in glob.glob("*") if os.path.isfile(path))
+assert isinstance(paths, list)
 dist.init_process_group("nccl")
-model = nn.Linear(4, 4).cuda()
-if hasattr(args, "local_rank"):
-    model = DDP(model)
+model = DDP(nn.Linear(4, 4).cuda())
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 """)
-    assert ("MG216" in found.codes(Kind.KEPT)) is asks
-    assert found.status is Status.CONVERTED
+    assert found.status is Status.CONVERTED, found.changes

@@ -175,6 +175,8 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
         return None
     if isinstance(of, Obj):
         plain = {Kind.LIST: list, Kind.DICT: collections.OrderedDict, Kind.SET: set}.get(of.kind)
+        if of.data.get("is_sorted"):
+            plain = list
         if plain is not None:
             return _is_plain_of(plain, names, unsure=unsure)
         if of.kind in {Kind.INSTANCE, Kind.CLASS}:
