@@ -399,3 +399,15 @@ def test_an_option_is_an_attribute_of_the_arguments() -> None:
     assert saved(parser.format("", "") + rest) == ["True"]
     assert saved(parser.format("", ", default=argparse.SUPPRESS") + rest) != ["True"]
     assert saved(parser.format("argument_default=argparse.SUPPRESS", "") + rest) != ["True"]
+
+
+def test_each_of_several_things_has_its_type() -> None:
+    assert saved(
+        """
+        class A: pass
+        class B: pass
+        one = A() if os.environ["A"] else B()
+        torch.save(type(one) in (A, B), "x")
+        torch.save(type(one) in (nn.DataParallel, DDP), "x")
+        """
+    ) == ["True", "False"]

@@ -579,12 +579,16 @@ def _callable(asked: Call) -> Value:
 def _type(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     _note_test(asked, of, NONE)
+    return choose((condition, _class_of(asked, option)) for condition, option in options_of(of))
+
+
+def _class_of(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         if of.cls is not None:
             return of.cls
         if of.made_by:
             return Lib(of.made_by)
-    return asked.run.unread(asked.node, asked.given.all())
+    return asked.run.unread(asked.node, (of,))
 
 
 @function("builtins.vars", "builtins.globals", "builtins.locals", "builtins.dir")
