@@ -391,3 +391,23 @@ def test_a_module_that_a_loop_asks_for_first_takes_nothing_away() -> None:
     files = {"late": "def f(x):\n    return x", "later": "import os\ndef g(x):\n    return os.path.join(x)"}
     script = "import late\nimport later\ntorch.save(1, 'x')\nfor x in os.listdir('.'):\n    later.g(late.f(x))"
     assert saved(script, **files) == ["1"]
+
+
+def test_an_option_is_an_attribute_of_the_arguments() -> None:
+    parser = "import argparse\nparser = argparse.ArgumentParser({})\nparser.add_argument('--many', type=int{})\n"
+    rest = "args = parser.parse_args()\ntorch.save(hasattr(args, 'many'), 'x')"
+    assert saved(parser.format("", "") + rest) == ["True"]
+    assert saved(parser.format("", ", default=argparse.SUPPRESS") + rest) != ["True"]
+    assert saved(parser.format("argument_default=argparse.SUPPRESS", "") + rest) != ["True"]
+
+
+def test_each_of_several_things_has_its_type() -> None:
+    assert saved(
+        """
+        class A: pass
+        class B: pass
+        one = A() if os.environ["A"] else B()
+        torch.save(type(one) in (A, B), "x")
+        torch.save(type(one) in (nn.DataParallel, DDP), "x")
+        """
+    ) == ["True", "False"]

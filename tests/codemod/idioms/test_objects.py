@@ -327,3 +327,149 @@ def test_frozen_weights_that_the_forward_averages_need_whole_weights(encoder: st
     assert script(text).said("MG509", Kind.KEPT)
     found = converted(HEAD + textwrap.dedent(text) + LOOP, zero_stage=3)
     assert "GatheredParameters" in found.said("MG509", Kind.TODO).message
+
+
+def test_the_engine_is_made_where_its_name_reaches_the_training() -> None:
+    found = script("""
+dist.init_process_group("nccl")
+def make_optimizer(net):
+    made = torch.optim.AdamW(net.parameters(), lr=0.1)
+    return made
+def setup():
+    net = DDP(nn.Linear(4, 4).cuda())
+    optimizer = make_optimizer(net)
+    return net, optimizer
+model, optimizer = setup()
+""")
+    assert not found.todos
+    lines = [line.strip() for line in found.text.splitlines()]
+    assert lines[lines.index("optimizer = make_optimizer(net)") + 1].startswith("net = deepspeed.initialize(")
+
+
+@pytest.mark.parametrize(
+    "register", ["signal.signal(signal.SIGTERM, leave)", "atexit.register(leave)", "tools.on_error(leave)"]
+)
+def test_a_handler_that_ends_the_process_ends_no_training(register: str) -> None:
+    found = script(f"""
+import atexit, signal, tools
+stop = False
+def leave(*_):
+    global stop
+    stop = True
+    sys.exit(1)
+{register}
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+""")
+    assert found.status is Status.CONVERTED, found.changes
+
+
+def test_what_a_handler_writes_may_not_be_written() -> None:
+    found = converted(
+        HEAD
+        + """
+import signal
+stop = False
+def note(*_):
+    global stop
+    stop = True
+signal.signal(signal.SIGTERM, note)
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    if stop:
+        break
+    loss = model(x).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    )
+    assert found.status is Status.CONVERTED, found.changes
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.optim.SGD.__init__(self, params, lr=lr)", "super(Clipped, self).__init__(params, lr=lr)"]
+)
+def test_an_optimizer_is_made_by_its_base_however_that_is_said(made: str) -> None:
+    found = script(f"""
+class Net(nn.Module):
+    def __init__(self):
+        nn.Module.__init__(self)
+        self.body = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.body(x)
+class Clipped(torch.optim.SGD):
+    def __init__(self, params, lr):
+        {made}
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.add_(p.grad, alpha=-group["lr"] / max(1, p.grad.norm(2).item()))
+dist.init_process_group("nccl")
+model = DDP(Net().cuda())
+if len(sys.argv) > 1:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+else:
+    optimizer = Clipped(model.parameters(), lr=0.1)
+""")
+    assert not found.todos
+    assert found.config["zero_optimization"] == {"stage": 0}
+    assert "works layer by layer" in found.said("MG602", Kind.KEPT).message
+
+
+def test_what_is_made_anew_in_each_turn_keeps_the_conditions_of_its_own() -> None:
+    found = script(
+        """
+import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--launcher", default="none")
+parser.add_argument("--every", type=int, default=5)
+args = parser.parse_args()
+def on_cpu(state):
+    return type(state)((name, value.cpu()) for name, value in state.items())
+def state_of(model):
+    if isinstance(model, DDP):
+        weights = on_cpu(model.module.state_dict())
+    else:
+        weights = model.state_dict()
+    return {"weights": weights}
+def save(state):
+    torch.save(state, "last.pt")
+start, saves = time.time(), 1
+if args.launcher != "none":
+    dist.init_process_group("nccl")
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+if args.launcher != "none":
+    model = DDP(model)
+""",
+        loop="""
+for epoch in range(100):
+    for x in torch.utils.data.DataLoader(data, batch_size=8):
+        loss = model(x).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if time.time() - start > saves * args.every:
+            save(state_of(model))
+            saves += 1
+    if epoch % args.every == 0:
+        save(state_of(model))
+""",
+    )
+    assert not found.todos
+
+
+def test_what_is_sorted_is_a_list() -> None:
+    found = script("""
+import glob
+paths = sorted(path for path in glob.glob("*") if os.path.isfile(path))
+assert isinstance(paths, list)
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+""")
+    assert found.status is Status.CONVERTED, found.changes

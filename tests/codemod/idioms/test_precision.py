@@ -128,6 +128,29 @@ ctx = torch.autocast("cuda", dtype=kinds[args.dtype]) if "cuda" in device else c
     assert found.config["torch_autocast"]["dtype"] == "bfloat16"
 
 
+def test_regions_switched_alike_behind_an_early_end_follow_the_option() -> None:
+    found = script(
+        """\
+if taken >= 100:
+    break
+taken += 1
+if len(data) == 1:
+    if args.amp:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = model(x).sum()
+    else:
+        loss = model(x).sum()
+else:
+    if taken % 2 > 0:
+        continue
+    with torch.autocast("cuda", torch.bfloat16, enabled=args.amp):
+        loss = model(x).sum()""",
+        before="taken = 0",
+    )
+    assert not found.todos
+    assert 'torch_autocast={"enabled": args.amp}' in found.text
+
+
 HIDDEN = {
     "entered": (
         "region = torch.autocast('cuda', torch.bfloat16)\nregion.__enter__()\n"

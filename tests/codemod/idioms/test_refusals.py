@@ -300,7 +300,8 @@ def test_a_script_without_processes_is_left_alone() -> None:
     found = converted(
         f"{HEAD}\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.AdamW(model.parameters())\n{DATA}{LOOP}"
     )
-    assert (found.status, found.changes) == (Status.UNCHANGED, ())
+    assert found.status is Status.UNCHANGED
+    assert "nothing in this file wraps a model" in found.said("MG209", Kind.KEPT).reason
 
 
 def test_a_converted_script_is_left_alone() -> None:
@@ -312,7 +313,32 @@ def test_a_converted_script_is_left_alone() -> None:
 
 def test_an_evaluation_of_a_wrapped_model_is_left_alone() -> None:
     found = converted(script(loop="\nfor x, y in loader:\n    print(model(x))\n"))
-    assert (found.status, found.changes) == (Status.UNCHANGED, ())
+    assert found.status is Status.UNCHANGED
+    assert "no backward" in found.said("MG209", Kind.KEPT).reason
+
+
+def test_a_wrap_that_is_not_reached_is_said() -> None:
+    model = """
+distributed = False
+model = nn.Linear(4, 4)
+if distributed:
+    dist.init_process_group("nccl")
+    model = DDP(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+"""
+    found = converted(HEAD + OPTIONS + model + DATA + LOOP)
+    assert found.status is Status.UNCHANGED
+    assert "under `if distributed`, is not reached" in found.said("MG209", Kind.KEPT).reason
+
+
+def test_a_training_in_what_is_not_read_is_said() -> None:
+    tools = "import torch.distributed as dist\ndef start():\n    dist.init_process_group('nccl')\n"
+    found = converted(
+        "import importlib, sys, tools\ntools.start()\nimportlib.import_module(sys.argv[1]).main()\n",
+        {"tools.py": tools},
+    )
+    assert found.status is Status.UNCHANGED
+    assert "tools.py speaks of it" in found.said("MG209", Kind.KEPT).reason
 
 
 def test_a_file_that_only_defines_things_says_so() -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.classes import is_closed, looked_up
+from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import Literal, options_of
 from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Happening
@@ -129,6 +129,10 @@ def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     handler = FUNCTIONS.get(name)
     if handler is not None:
         return handler(Call(run, name, given, node))
+    of_class, _, method = name.rpartition(".")
+    instance = run.settle(given.args[0]) if given.args else NONE
+    if isinstance(instance, Obj) and instance.kind is Kind.INSTANCE and of_class in map(canonical, bases_of(instance)):
+        return _of_base(run, instance, of_class, method, Given(given.args[1:], given.named, given.more), node)
     return call_unlisted(run, name, given, node)
 
 
@@ -348,7 +352,8 @@ def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) ->
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
-    """Run the functions of the script that an unread call is given: it may call them."""
+    """Run the functions of the script that an unread call is given: it may call them, so that none ends the run."""
+    ahead = len(run.stops)
     for value in given.all():
         for one in each(run.settle(value)):
             function = one.function if isinstance(one, Bound) else one
@@ -358,6 +363,7 @@ def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
                 run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
             elif isinstance(function, Obj) and function.kind is Kind.PARTIAL:
                 run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
+    del run.stops[ahead:]
 
 
 def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
@@ -603,10 +609,15 @@ def _of_super(run: Machine, of: Super, name: str, given: Given, node: ast.AST) -
         return NONE
     line = instance.cls.data["order"]
     behind = line[line.index(of.cls) + 1 :] if of.cls in line else line
-    base = next((one for one in behind if isinstance(one, Lib)), None)
+    base = next((one.name for one in behind if isinstance(one, Lib)), None)
+    return _of_base(run, instance, base, name, given, node)
+
+
+def _of_base(run: Machine, instance: Obj, base: str | None, name: str, given: Given, node: ast.AST) -> Value:
+    """A method that a library's class gives to an instance of a class of the script."""
     if name == "__init__":
         if base is not None:
-            made_by_library(run, instance, base.name, given, node)
+            made_by_library(run, instance, base, given, node)
         return NONE
     if name == "__setattr__" and len(given.args) == 2 and isinstance(given.args[0], Const):
         run.put(instance, given.args[0].value, given.args[1])

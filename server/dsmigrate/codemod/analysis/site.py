@@ -155,9 +155,23 @@ def _serves(training: Training, site: Site) -> bool:
     """Whether every backward finds the engine by a name, not the plain model that callers of the place go on holding."""
     for event in training.backwards:
         said = training.engine_at(event)
+        if not _gets_out(training, site, event):
+            return False
         if said is not None and is_engine_there(site, event, ast.parse(said, mode="eval").body) is False:
             return False
     return True
+
+
+def _gets_out(training: Training, site: Site, event: Event) -> bool:
+    """Whether an event can know the engine, if it is known to a function's own name alone where it is made."""
+    call = next((block for block in site.block.around() if block.kind is BlockKind.CALL), None)
+    function = site.module.step(site.node).function
+    if call is None or function is None or "." in site.target or any("." in alias for alias in site.aliases):
+        return True
+    if under(event.block, call) or any(node is event.node for node in ast.walk(function)):
+        return True
+    given = () if call.result is None else training.analysis.run.things_in(call.result)
+    return any(one in training.wrappers for one in given)
 
 
 # -- the block ---------------------------------------------------------------------------------------------------------

@@ -164,6 +164,9 @@ def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Valu
     """
     found: dict[Value, Condition] = {}
     data: Tensor | None = None
+    options = list(options)
+    if options and all(value is options[0][1] for _, value in options):
+        return options[0][1]
     for condition, value in options:
         inner = value.options if isinstance(value, Choice) else ((None, value),)
         for more, one in inner:

@@ -205,6 +205,8 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
         return None
     if isinstance(of, Obj):
         plain = {Kind.LIST: list, Kind.DICT: collections.OrderedDict, Kind.SET: set}.get(of.kind)
+        if of.data.get("is_sorted"):
+            plain = list
         if plain is not None:
             return _is_plain_of(plain, names, unsure=unsure)
         if of.kind is Kind.INSTANCE and of.cls is not None:
@@ -272,6 +274,11 @@ def _has(of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
         if of.has(name) and not isinstance(of.at(name), Choice):
             return True
+        if of.kind is Kind.NAMESPACE and isinstance(parser := of.data.get("parser"), Obj):
+            option = parser.data.get("options", {}).get(name, {})
+            defaults = option.get("default", parser.data["arguments"]["named"].get("argument_default"))
+            always = option.get("condition") is TRUE and defaults != Lib("argparse.SUPPRESS")
+            return True if always else None
         role = role_of(of)
         if role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
             if name == "module":
@@ -594,12 +601,16 @@ def _callable(asked: Call) -> Value:
 def _type(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     _note_test(asked, of, NONE)
+    return choose((condition, _class_of(asked, option)) for condition, option in options_of(of))
+
+
+def _class_of(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         if of.cls is not None:
             return of.cls
         if of.made_by:
             return Lib(of.made_by)
-    return asked.run.unread(asked.node, asked.given.all())
+    return asked.run.unread(asked.node, (of,))
 
 
 @function("builtins.vars", "builtins.globals", "builtins.locals", "builtins.dir")
@@ -665,17 +676,29 @@ def _partial(asked: Call) -> Value:
     return made
 
 
-@function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
-          "functools.update_wrapper", "functools.total_ordering")  # fmt: skip
+@function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "typing.cast", "functools.update_wrapper",
+          "functools.total_ordering")  # fmt: skip
 def _decorator(asked: Call) -> Value:
-    if asked.name == "atexit.register":
-        run_functions(asked.run, Given(asked.given.args[:1]), asked.node)
     if asked.name == "typing.cast":
         return asked.get(1, "value")
     if asked.name == "functools.wraps":
         return Lib("functools.wraps.wrapped")
     first = asked.given.args[0] if asked.given.args else NONE
     return first if isinstance(first, Obj | Bound) else Lib("functools.wraps.wrapped")
+
+
+@function("atexit.register", "signal.signal")
+def _registered(asked: Call) -> Value:
+    """What is called at some time, or never."""
+    run, node = asked.run, asked.node
+    registered = asked.get(*((0, "func") if asked.name == "atexit.register" else (1, "handler")))
+
+    def called() -> Value:
+        run_functions(run, Given((registered,)), node)
+        return NONE
+
+    run.values_of([(MAYBE, called), (MAYBE, lambda: NONE)], node)
+    return registered
 
 
 @function("functools.wraps.wrapped")

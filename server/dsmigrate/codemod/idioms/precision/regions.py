@@ -137,9 +137,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     if None not in switches and len(switches) == 1:  # one region, or several that are switched together
         return found[trained[0]].under(wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
-    wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None).under(wrapped)
-    agree = all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained)
-    return wanted if agree and len(dtypes) <= 1 else None
+    dtype = next(iter(dtypes)) if dtypes else None
+    for one in sorted({enabled, *(one.enabled for one in found.values())}, key=lambda one: (one.size, one.serial)):
+        wanted = Precision(one, dtype).under(wrapped)
+        if all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained):
+            return wanted if len(dtypes) <= 1 else None
+    return None
 
 
 def _unsettled(event: Event, reason: str) -> Decision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -19,7 +20,8 @@ IDEAS = (
     Idea(
         "MG209",
         "The file starts no training by itself",
-        "Nothing at the top level of the file calls what is defined in it: convert the script that imports it.",
+        "Nothing at the top level of the file calls what is defined in it, or no wrap or backward is reached from there: convert "
+        "the script that starts the training, or set what the wrap asks for.",
         "Run as it stands such a file defines its classes and functions, ends at once, and trains nothing. It is converted "
         "together with the script that starts the training.",
         "dsmigrate",
@@ -60,6 +62,7 @@ IDEAS = (
     ),
 )
 _WORDS = re.compile(r"DistributedDataParallel|\bDDP\(|init_process_group")
+_WRAP = re.compile(r"\b(DistributedDataParallel|DDP)$")
 _BACKWARD = re.compile(r"\.backward\(")
 
 
@@ -105,6 +108,9 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
         elif (last := _trains_elsewhere(analysis)) is not None:
             yield _refused("MG910", wraps[Role.WRAPPER], f"{show(last['function'])} in line {last.line} is not read: it may train this model"[:120],
                            "half a conversion would not train")  # fmt: skip
+        else:
+            event = wraps[Role.WRAPPER]
+            yield _kept(event.module, event.line, "no backward of this wrapped model is in what this script runs")
     elif backward is not None and group is not None:
         averaged = next(
             (event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None
@@ -115,8 +121,14 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
             else "no DistributedDataParallel of this model is seen"
         )
         yield _refused("MG912", averaged or backward, message, "what the engine would take over is not known")
-    elif backward is None:
-        yield from _unreached(analysis)
+    else:
+        yield from _unreached(analysis, trains=backward is not None)
+
+
+def _kept(module: Module, line: int, reason: str) -> Decision:
+    return Decision(
+        "MG209", Kind.KEPT, module, module.tree, "this script starts no training under DistributedDataParallel by itself", reason, lines=(line, line)
+    )  # fmt: skip
 
 
 def _refused(code: str, event: Event, message: str, reason: str) -> Decision:
@@ -143,25 +155,42 @@ def _speaks(analysis: Analysis, words: re.Pattern[str]) -> Module | None:
     )
 
 
-def _unreached(analysis: Analysis) -> Iterator[Decision]:
-    """A file that speaks of DDP, of which the run shows nothing."""
+def _unreached(analysis: Analysis, *, trains: bool) -> Iterator[Decision]:
+    """A script that speaks of DDP, by itself or in what it imports, of which the run shows nothing."""
     module = analysis.project.module(analysis.project.entry, "__main__")
-    if module is None or not _WORDS.search(module.source.text):
+    speaking = _speaks(analysis, _WORDS)
+    if module is None or speaking is None:
+        return
+    if not _WORDS.search(module.source.text):
+        yield _kept(module, 1, f"{speaking.path} speaks of it, and nothing that is read from here trains with it")
         return
     line = next((index for index, text in enumerate(module.lines, 1) if _WORDS.search(text)), 1)
-    if module not in analysis.run.called:
+    if trains:
+        yield _kept(module, line, _not_reached(module))
+    elif module not in analysis.run.called:
         yield Decision(
             "MG209", Kind.KEPT, module, module.tree, "this file starts no training by itself: convert the script that imports it",
             "nothing at its top level calls what is defined here", lines=(line, line),
         )  # fmt: skip
-        return
-    if not _BACKWARD.search(module.source.text) and _speaks(analysis, _BACKWARD) is None:
-        return
-    last = _unread(analysis)
-    where = f"; {show(last['function'])} in line {last.line} is not read" if last is not None else ""
-    yield Decision(
-        "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten", lines=(line, line),
-    )  # fmt: skip
+    elif _speaks(analysis, _BACKWARD) is None:
+        yield _kept(module, line, "no backward is in what is read from here")
+    else:
+        last = _unread(analysis)
+        where = f"; {show(last['function'])} in line {last.line} is not read" if last is not None else ""
+        yield Decision(
+            "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten",
+            lines=(line, line),
+        )  # fmt: skip
+
+
+def _not_reached(module: Module) -> str:
+    """Where a file wraps a model, and under which test that does not hold as the script stands."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and _WRAP.search(ast.unparse(node.func)):
+            tests = (step.node.test for step in module.step(node).around() if isinstance(step.node, ast.If))
+            test = next((f", under `if {ast.unparse(one)}`," for one in tests), "")
+            return f"the wrap in line {node.lineno}{test} is not reached as the script stands"
+    return "nothing in this file wraps a model"
 
 
 def _trains_elsewhere(analysis: Analysis) -> Event | None:
