@@ -26,6 +26,7 @@ from dsmigrate.migration.job import Job, Outcome, relative
 from dsmigrate.migration.placement import Placed, PlacementError, imports_beside, place, would_replace, writes
 from dsmigrate.migration.pool import cores, run_all
 from dsmigrate.migration.sets import flattened, project_root, reconcile
+from dsmigrate.migration.together import converted_anew
 from dsmigrate.report import json as json_report
 from dsmigrate.report.view import Entry, Report
 from dsmigrate.settings.errors import SettingsError
@@ -34,6 +35,10 @@ from dsmigrate.settings.options import resolve
 
 STDIN_NAME = "<stdin>"
 _Advance = Callable[[Outcome], None]
+
+
+def _nobody(_: Outcome) -> None:
+    return None
 
 
 @click.command("migrate", short_help="Convert DDP training scripts to the DeepSpeed engine.")
@@ -133,10 +138,13 @@ def _migrate(jobs: Sequence[Job], processes: int, *, quiet: bool) -> list[Outcom
     with _progress(len(jobs), quiet=quiet) as advance:
         outcomes = run_all(jobs, processes, advance)
         renamed = to_rename(outcomes)
-        if renamed:
-            again = [replace(jobs[index], options=options) for index, options in renamed.items()]
-            for index, outcome in zip(renamed, run_all(again, processes, lambda _: None), strict=True):
-                outcomes[index] = outcome
+        anew = converted_anew(outcomes)
+        for index in anew & renamed.keys():
+            outcomes[index] = replace(outcomes[index], job=replace(outcomes[index].job, options=renamed[index]))
+        left = {index: options for index, options in renamed.items() if index not in anew}
+        again = run_all([replace(jobs[index], options=options) for index, options in left.items()], processes, _nobody)
+        for index, outcome in zip(left, again, strict=True):
+            outcomes[index] = outcome
     reconciled = reconcile(outcomes)
     if any(job.options.with_launchers for job in jobs):
         from dsmigrate.launchers.find import with_launchers  # noqa: PLC0415 - only where they are asked for

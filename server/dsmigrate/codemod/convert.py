@@ -23,7 +23,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.refusals.unseen import do_not_meet, not_trained
 from dsmigrate.codemod.launching import launching
 from dsmigrate.codemod.model import Accumulation, Change, FileResult, Kind, Options, Status
-from dsmigrate.codemod.program.edits import Comment, Edit, Import, line_range
+from dsmigrate.codemod.program.edits import Comment, Edit, Import, line_range, says
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.rewrite.apply import rewritten
@@ -336,7 +336,7 @@ def _written(plans: Sequence[Planned]) -> _Written:
         change = _change(decision)
         if change not in told[decision.module.path]:
             told[decision.module.path].append(change)
-    users = {path: modules[path] for path, made in edits.items() if any(f"{NAME}." in str(edit) for edit in made)}
+    users = {path: modules[path] for path, made in edits.items() if any(says(edit, f"{NAME}.") for edit in made)}
     converted = [plan for plan in plans if plan.trainings]
     home = home_of(converted[0].analysis.project, users) if users else None
     for path, module in users.items():
@@ -344,16 +344,20 @@ def _written(plans: Sequence[Planned]) -> _Written:
         imports[path].append(home.imported(module))
     texts = {}
     for path, module in modules.items():
-        before = module.source.text
         try:
-            after = _without_unused(before, rewritten(module, edits[path], imports[path]))
-            compile(after, path, "exec", dont_inherit=True)
+            after = rewritten(module, edits[path], imports[path])
+            tree = ast.parse(after)
+            gone = unused_imports(tree) - unused_imports(module.tree)  # only the replaced code used them
+            if gone:
+                after = without(after, gone)
+                tree = ast.parse(after)
+            compile(tree, path, "exec", dont_inherit=True)
         except Exception as error:
             raise _UnsoundError(path, str(error).partition("\n")[0]) from error
-        new = undefined_names(ast.parse(after)) - undefined_names(ast.parse(before))
+        new = undefined_names(tree) - undefined_names(module.tree)
         if new:
             raise _UnsoundError(path, f"{', '.join(sorted(new))} would be bound nowhere")
-        texts[path] = _Text(module, before, after)
+        texts[path] = _Text(module, module.source.text, after)
     return _Written(texts, told, home)
 
 
@@ -432,12 +436,6 @@ def _lines(decision: Decision) -> tuple[int, int]:
 def _change(decision: Decision) -> Change:
     first, last = _lines(decision)
     return Change(decision.code, decision.kind, first, last, decision.message, decision.reason)
-
-
-def _without_unused(before: str, after: str) -> str:
-    """Without the imports that only the replaced code used."""
-    gone = unused_imports(ast.parse(after)) - unused_imports(ast.parse(before))
-    return without(after, gone) if gone else after
 
 
 __all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

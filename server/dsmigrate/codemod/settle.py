@@ -16,7 +16,7 @@ from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template, says
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
           "zero_optimization", "torch_autocast", "fp16", "bf16", "communication_data_type", "optimizer", "zero_allow_untested_optimizer",
@@ -134,7 +134,7 @@ def _dictionary(value: str | dict[str, Any]) -> str:
 
 def _with_config(decision: Decision, code: str) -> Decision:
     """Put the expression of the config where it was left open."""
-    if not any(CONFIG in str(edit) for edit in decision.edits):
+    if not any(says(edit, CONFIG) for edit in decision.edits):
         return decision
     return replace(decision, edits=tuple(_filled(edit, code) for edit in decision.edits))
 

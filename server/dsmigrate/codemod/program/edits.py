@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from dsmigrate.codemod.program.module import Module
@@ -102,6 +102,19 @@ class Import:
     module: Module
     source: str
     name: str = ""
+
+
+def says(edit: Edit, text: str) -> bool:
+    """Whether the code that an edit brings has a text; comments are not code."""
+    names = () if isinstance(edit, Comment) else {one.name for one in fields(edit)} - {"module", "node"}
+    parts: list[object] = [getattr(edit, name) for name in names]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str) and text in part:
+            return True
+        if isinstance(part, tuple):
+            parts += part
+    return False
 
 
 def line_range(node: ast.AST) -> tuple[int, int]:
