@@ -26,7 +26,7 @@ def test_scripts_with_different_configs_that_share_a_module_are_converted_twice_
     planned: Counter[str] = Counter()
     original = convert._planned
 
-    def counted(read: Any, entry: convert.Entry, cache: Any) -> convert.Planned:  # noqa: ANN401
+    def counted(read: Any, entry: convert.Entry, cache: Any) -> convert.Planned:
         planned[entry.path] += 1
         return original(read, entry, cache)
 
