@@ -182,6 +182,7 @@ def _entry(placed: Placed) -> Entry:
         config_path=placed.config.path.as_posix() if placed.config else None,
         config_in_the_way=placed.config_is_in_the_way,
         is_launcher=placed.outcome.is_launcher,
+        is_new=placed.outcome.is_new,
         of=placed.outcome.of,
         release=placed.outcome.job.options.target_version,
     )

@@ -52,9 +52,9 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
             config={KEY: Setting(size, static=number, code="" if isinstance(size, Const) else str(code))}, lines=(0, 0),
         )  # fmt: skip
         return
-    said_of = "the default of your option: change both together" if found else "put your batch size there"
+    message = f"{KEY} is {found}, your option's default: change both" if found else f"put your batch size in {KEY}"
     yield Decision(
-        "MG702", Kind.KEPT, site.module, site.node, f"{KEY} is {found or 1}: {said_of}", "the engine uses it for throughput figures only",
+        "MG702", Kind.KEPT, site.module, site.node, message, "the engine uses it for throughput figures only",
         config={KEY: Setting(None, static=found or 1)}, lines=(0, 0),
     )  # fmt: skip
 

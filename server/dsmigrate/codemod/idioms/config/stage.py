@@ -61,7 +61,8 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting, cause
     elif number == 2 and windows(training, facts):
         message = "ZeRO-2 sends gradients at every backward; --zero-stage 1 sends them once a step."
     else:
-        message = f"ZeRO-{number}: {_KEEPS[number]}" + (" A step with inf or NaN is skipped." if number else "")
+        skips = number == 3 or (number and facts.options.precision != "bf16")
+        message = f"ZeRO-{number}: {_KEEPS[number]}" + (" A step with inf or NaN is skipped." if skips else "")
     chosen = facts.options.chosen_for
     why = (
         f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`"

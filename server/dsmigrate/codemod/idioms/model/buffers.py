@@ -69,7 +69,7 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
         why = (
             "training writes them"
             if found.written
-            else "all ranks evaluate" + ("" if found.running else ", if it has running statistics")
+            else "all ranks evaluate" + ("" if found.running else ", if the model has running statistics")
         )
         for node, events in by_place(found.evaluated_by_some).items():
             yield _alone(training, node, events)

@@ -130,7 +130,7 @@ def repeated(training: Training, facts: Facts) -> Iterator[Decision]:
     if loop is None or loop.node is None or loop.module is None:
         return
     yield Decision(
-        "MG712", Kind.KEPT, loop.module, loop.node, f"each turn makes an engine; {facts.site.target}.destroy() behind it frees memory",
+        "MG712", Kind.KEPT, loop.module, loop.node, f"each turn makes an engine; {facts.site.target}.destroy() after it frees memory",
         "the hooks of ZeRO hold the model and the optimizer of the turn before",
     )  # fmt: skip
     for event in training.events(Happening.GROUP_GONE):

@@ -85,11 +85,11 @@ IDEAS = (
 def pieces(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that works at ZeRO 0 only."""
     for code, message, why, found in (
-        ("MG605", "a group is added behind the engine", "ZeRO 1-3 have partitioned the groups by then", _added(training)),
-        ("MG607", "requires_grad is switched behind the engine", "ZeRO 1-3 do not notice it", _switched(training)),
+        ("MG605", "a group is added after the engine is made", "ZeRO 1-3 have partitioned the groups by then", _added(training)),
+        ("MG607", "requires_grad changes after the engine is made", "ZeRO 1-3 do not notice it", _switched(training)),
         ("MG608", "the optimizer has parameters of another module too", "ZeRO 1-3 know those of the engine's module only", _foreign(training)),
         ("MG520", "this runs within the optimizer's step", "at ZeRO 1-3 the weights follow when the step is over", _hooked(training)),
-        ("MG613", "ranks change the learning rate by themselves", "each rank steps a part of the parameters at ZeRO 1-3", _own_rates(training)),
+        ("MG613", "each rank sets its own learning rate", "each rank steps a part of the parameters at ZeRO 1-3", _own_rates(training)),
         ("MG614", "parameters come in the order of a set, which differs by rank", "ZeRO 1-3 give each rank a piece: sort them to use a stage", _unordered(training)),
         ("MG630", "the optimizer is asked for parameters or their state", "at ZeRO 1-3 it has flat pieces of them", _reached(training, facts)),
     ):  # fmt: skip

@@ -127,9 +127,7 @@ def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Deci
     module = event.module
     if not any(facts.training.is_optimizer(one["optimizer"]) for one in events):
         return
-    stays = Decision(
-        "MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code behind it looks at the gradients"
-    )
+    stays = Decision("MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code after it reads the gradients")
     if is_statement(event):
         statement = module.step(node).node
         yield Decision(
