@@ -14,6 +14,7 @@ import click
 
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.app import command_like
+from dsmigrate.cli.language import speak
 from dsmigrate.cli.setting_options import CONVERSION, as_arguments, setting_options
 from dsmigrate.files.discovery import Found, discover
 from dsmigrate.files.journal import JournalError
@@ -57,6 +58,7 @@ def _nobody(_: Outcome) -> None:
 )
 @click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
 @click.option("--verbose", "-v", is_flag=True, help="Report what was converted and kept, too.")
+@click.option("--lang", metavar="TAG", help="Language of the report: en or zh-CN.")
 @setting_options(SETTINGS)
 def command(  # noqa: PLR0917 - click passes by name
     paths: tuple[str, ...],
@@ -69,6 +71,7 @@ def command(  # noqa: PLR0917 - click passes by name
     root: Path | None,
     quiet: bool,  # noqa: FBT001
     verbose: bool,  # noqa: FBT001
+    lang: str | None,
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Convert DDP training scripts to the DeepSpeed engine.
@@ -84,6 +87,7 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("what comes from standard input has no file to write to: leave out --write and --output")
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
+        speak(lang)
         if STDIN not in paths:
             recover.before(paths, writing=in_place)
         work = [_following(job, root) if not no_follow else job for job in _jobs(paths, given)]
@@ -99,7 +103,7 @@ def command(  # noqa: PLR0917 - click passes by name
     report = Report(
         tuple(map(_entry, placed)),
         written,
-        _write_command(paths, given, output),
+        _write_command(paths, given | ({} if lang is None else {"lang": lang}), output),
         goes_over,
         replaced,
         None if no_follow or root is not None else _verify_command(placed, given),

@@ -33,6 +33,7 @@ from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
 from dsmigrate.codemod.validate import Difference, differences, result_of
 from dsmigrate.files.diff import unified
 from dsmigrate.files.text import encode
+from dsmigrate.languages import retold
 
 _UNMARKED = frozenset(idea.code for idea in ideas() if not idea.marked)
 
@@ -436,7 +437,7 @@ def _lines(decision: Decision) -> tuple[int, int]:
 
 def _change(decision: Decision) -> Change:
     first, last = _lines(decision)
-    return Change(decision.code, decision.kind, first, last, decision.message, decision.reason)
+    return Change(decision.code, decision.kind, first, last, retold(decision.message), retold(decision.reason))
 
 
 __all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

@@ -11,6 +11,7 @@ from dsmigrate.codemod.idioms.clips import clips_of, limit_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -32,7 +33,7 @@ def measured(training: Training, facts: Facts) -> Iterator[Decision]:
     for one in moved:
         done |= one.nodes
         yield Decision(
-            "MG422", Kind.CONVERTED, one.step.module, one.step.node, f"the norm is ds_compat.grad_norm({one.engine}), after the step",
+            "MG422", Kind.CONVERTED, one.step.module, one.step.node, told("the norm is ds_compat.grad_norm({engine}), after the step", engine=one.engine),
             "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}), lines=(0, 0),
         )  # fmt: skip
     if moved:

@@ -15,6 +15,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.clips import clips_of
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -95,8 +96,8 @@ def pieces(training: Training, facts: Facts) -> Iterator[Decision]:
     ):  # fmt: skip
         for event in (events[0] for events in by_place(found).values()):
             yield Decision(
-                code, Kind.KEPT, event.module, event.node, f"{message}, which works at ZeRO 0", why, stage=0,
-                otherwise=Decision(code, Kind.TODO, event.module, event.node, f"{message}: that needs ZeRO 0", why),
+                code, Kind.KEPT, event.module, event.node, told("{message}, which works at ZeRO 0", message=message), why, stage=0,
+                otherwise=Decision(code, Kind.TODO, event.module, event.node, told("{message}: that needs ZeRO 0", message=message), why),
             )  # fmt: skip
 
 
