@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 from collections.abc import Iterator
@@ -9,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from dsmigrate.codemod.convert import convert
+from dsmigrate.codemod.model import Options
 from dsmigrate.convert.explained import every_conversion
 from dsmigrate.diff.registry import every_explanation
 from dsmigrate.docs import conversions
 from dsmigrate.facts import catalogue, translated
+from dsmigrate.facts.sentences import reads_like_prose
 from dsmigrate.facts.sources import FactsError, read
-from dsmigrate.languages import ENGLISH, LANGUAGES, say, using
+from dsmigrate.languages import ENGLISH, LANGUAGES, retold, say, told, using
 from dsmigrate.rules.registry import every_rule
 from tests.diff.examples import compared
 from tests.rules.examples import findings
@@ -139,6 +143,46 @@ def test_no_message_of_any_example_keeps_a_word_of_english(messages: object, lea
     silent = [(code, text) for code, text in said if not HAN.search(text)]
     assert [(code, text) for code, text in silent if not NAMES.fullmatch(CODE.sub("", text))] == []
     assert len(silent) < len(said) / 20
+
+
+def _of_codemod() -> Iterator[tuple[str, str]]:
+    for example in sorted((ROOT / "server/dsmigrate/codemod/examples").glob("*.before.txt")):
+        text = example.read_bytes()
+        found = convert(lambda path, text=text: text if path == "train.py" else None, "train.py", Options())  # type: ignore[misc]
+        for change in (change for result in found.results.values() for change in result.changes):
+            yield from ((change.code, said) for said in (change.message, change.reason) if said)
+
+
+@pytest.mark.broad
+def test_no_decision_about_an_example_keeps_a_sentence_of_english() -> None:
+    with using("zh-CN"):
+        said = list(dict.fromkeys(_of_codemod()))
+    assert len(said) > 250
+    assert [
+        (code, text) for code, text in said if reads_like_prose(text) and not HAN.search(text) and "→" not in text
+    ] == []
+
+
+def test_a_decision_is_made_in_english_and_said_in_the_readers_language() -> None:
+    made = told("{message}: ZeRO 0", message=told("{name} works layer by layer", name="LARS"))
+    assert made == "LARS works layer by layer: ZeRO 0"
+    with using("zh-CN"):
+        assert retold(made) == "LARS 逐层计算：ZeRO 阶段 0"
+        assert retold("the engine averages the gradients") == "由引擎对梯度求平均"
+        assert retold("loss.backward() → engine.backward(loss)") == "loss.backward() → engine.backward(loss)"
+    assert retold(made) == made
+
+
+def test_idioms_fill_in_sentences_with_told() -> None:
+    found = []
+    for path in (ROOT / "server/dsmigrate/codemod/idioms").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        raised = {inner for node in ast.walk(tree) if isinstance(node, ast.Raise) for inner in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr) and node not in raised:
+                text = "".join(str(one.value) if isinstance(one, ast.Constant) else "x_" for one in node.values)
+                found += [f"{path.name}:{node.lineno}: {text}"] if reads_like_prose(text) else []
+    assert found == []
 
 
 CONVERSION = [

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from dsmigrate.codemod.model import Accumulation, Change, FileResult, Kind, Status
 from dsmigrate.report.text import show
 from dsmigrate.report.view import Entry, Report
 from tests.report.samples import BROKEN, CONVERTED, REFUSED, UNCHANGED, entry
@@ -71,6 +73,34 @@ def test_a_verbose_report_lists_every_decision_by_kind_and_line() -> None:
         "Nothing is written yet. Next:\n"
         "    dsmigrate src/train.py --write\n"
     )
+
+
+def test_what_is_said_of_several_lines_stands_once_and_what_is_left_is_not_said_again() -> None:
+    note = Change("MG508", Kind.KEPT, 7, 7, "names begin with 'module.'", "")
+    left = Change("MG427", Kind.TODO, 5, 5, "check the limit", "")
+    told = (left, note, replace(note, line=9))
+    result = FileResult("train.py", Status.CONVERTED_WITH_TODOS, told, notes=told)
+    assert shown(Report((Entry(result),))) == (
+        "train.py: converted, with work left for you\n"
+        "  Left for you, marked # TODO(dsmigrate) in the script\n"
+        "    train.py:5  MG427  check the limit\n"
+        "  Behaves differently under DeepSpeed\n"
+        "    train.py:7,9  MG508  names begin with 'module.'\n"
+        "\n"
+    )
+
+
+def test_a_stage_that_an_option_decides_is_said_so_and_the_figures_are_those_of_one_stage() -> None:
+    training = Accumulation("SGD", stage="0 if args.lars else 2")
+    result = FileResult("train.py", Status.CONVERTED, config={"zero_optimization": {"stage": 2}}, training=training)
+    text = shown(Report((Entry(result),)))
+    assert text.startswith("train.py: converted, ZeRO 0 if args.lars else 2\n  Memory and traffic at ZeRO 2\n")
+
+
+def test_a_file_that_is_new_is_not_counted() -> None:
+    new = FileResult("ds_compat.py", Status.CONVERTED)
+    report = Report((entry(CONVERTED), entry(UNCHANGED), Entry(new, is_new=True, of=CONVERTED.path)))
+    assert shown(report).endswith("2 files: 1 converted with todos, 1 unchanged\n")
 
 
 def test_a_config_in_the_way_is_said_before_writing_is_proposed() -> None:

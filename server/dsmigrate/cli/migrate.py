@@ -14,6 +14,7 @@ import click
 
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.app import command_like
+from dsmigrate.cli.language import speak
 from dsmigrate.cli.setting_options import CONVERSION, as_arguments, setting_options
 from dsmigrate.files.discovery import Found, discover
 from dsmigrate.files.journal import JournalError
@@ -26,6 +27,7 @@ from dsmigrate.migration.job import Job, Outcome, relative
 from dsmigrate.migration.placement import Placed, PlacementError, imports_beside, place, would_replace, writes
 from dsmigrate.migration.pool import cores, run_all
 from dsmigrate.migration.sets import flattened, project_root, reconcile
+from dsmigrate.migration.together import converted_anew
 from dsmigrate.report import json as json_report
 from dsmigrate.report.view import Entry, Report
 from dsmigrate.settings.errors import SettingsError
@@ -34,6 +36,10 @@ from dsmigrate.settings.options import resolve
 
 STDIN_NAME = "<stdin>"
 _Advance = Callable[[Outcome], None]
+
+
+def _nobody(_: Outcome) -> None:
+    return None
 
 
 @click.command("migrate", short_help="Convert DDP training scripts to the DeepSpeed engine.")
@@ -52,6 +58,7 @@ _Advance = Callable[[Outcome], None]
 )
 @click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
 @click.option("--verbose", "-v", is_flag=True, help="Report what was converted and kept, too.")
+@click.option("--lang", metavar="TAG", help="Language of the report: en or zh-CN.")
 @setting_options(SETTINGS)
 def command(  # noqa: PLR0917 - click passes by name
     paths: tuple[str, ...],
@@ -64,6 +71,7 @@ def command(  # noqa: PLR0917 - click passes by name
     root: Path | None,
     quiet: bool,  # noqa: FBT001
     verbose: bool,  # noqa: FBT001
+    lang: str | None,
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Convert DDP training scripts to the DeepSpeed engine.
@@ -79,6 +87,7 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("what comes from standard input has no file to write to: leave out --write and --output")
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
+        speak(lang)
         if STDIN not in paths:
             recover.before(paths, writing=in_place)
         work = [_following(job, root) if not no_follow else job for job in _jobs(paths, given)]
@@ -94,7 +103,7 @@ def command(  # noqa: PLR0917 - click passes by name
     report = Report(
         tuple(map(_entry, placed)),
         written,
-        _write_command(paths, given, output),
+        _write_command(paths, given | ({} if lang is None else {"lang": lang}), output),
         goes_over,
         replaced,
         None if no_follow or root is not None else _verify_command(placed, given),
@@ -133,10 +142,13 @@ def _migrate(jobs: Sequence[Job], processes: int, *, quiet: bool) -> list[Outcom
     with _progress(len(jobs), quiet=quiet) as advance:
         outcomes = run_all(jobs, processes, advance)
         renamed = to_rename(outcomes)
-        if renamed:
-            again = [replace(jobs[index], options=options) for index, options in renamed.items()]
-            for index, outcome in zip(renamed, run_all(again, processes, lambda _: None), strict=True):
-                outcomes[index] = outcome
+        anew = converted_anew(outcomes)
+        for index in anew & renamed.keys():
+            outcomes[index] = replace(outcomes[index], job=replace(outcomes[index].job, options=renamed[index]))
+        left = {index: options for index, options in renamed.items() if index not in anew}
+        again = run_all([replace(jobs[index], options=options) for index, options in left.items()], processes, _nobody)
+        for index, outcome in zip(left, again, strict=True):
+            outcomes[index] = outcome
     reconciled = reconcile(outcomes)
     if any(job.options.with_launchers for job in jobs):
         from dsmigrate.launchers.find import with_launchers  # noqa: PLC0415 - only where they are asked for
@@ -174,6 +186,7 @@ def _entry(placed: Placed) -> Entry:
         config_path=placed.config.path.as_posix() if placed.config else None,
         config_in_the_way=placed.config_is_in_the_way,
         is_launcher=placed.outcome.is_launcher,
+        is_new=placed.outcome.is_new,
         of=placed.outcome.of,
         release=placed.outcome.job.options.target_version,
     )

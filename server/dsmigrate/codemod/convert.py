@@ -33,6 +33,7 @@ from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
 from dsmigrate.codemod.validate import Difference, differences, result_of
 from dsmigrate.files.diff import unified
 from dsmigrate.files.text import encode
+from dsmigrate.languages import retold
 
 _UNMARKED = frozenset(idea.code for idea in ideas() if not idea.marked)
 
@@ -395,7 +396,7 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
             launch=launched.commands if path == entry else (),
             notes=tuple(change for change in changes if change in notes),
-            training=_accumulation(plan.trainings[0][0]) if path == entry else None,
+            training=_accumulation(*plan.trainings[0]) if path == entry else None,
             start=launched.start if path == entry else None,
             trial=launched.trial if path == entry else None,
             placeholders=launched.placeholders if path == entry else (),
@@ -414,7 +415,7 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
     )
 
 
-def _accumulation(facts: Facts) -> Accumulation:
+def _accumulation(facts: Facts, settled: Settled) -> Accumulation:
     """What memory and traffic of a training depend on."""
     training = facts.training
     names = {one.made_by.rpartition(".")[2] for one in training.optimizers if isinstance(one, Obj) and one.made_by}
@@ -427,7 +428,8 @@ def _accumulation(facts: Facts) -> Accumulation:
     }
     sends_each = not any(True for _ in training.events(Happening.SYNC))
     known = {name: value for name, value in params.items() if value is not None}
-    return Accumulation(names.pop() if len(names) == 1 else "", known, facts.accumulates, None, sends_each)
+    name = names.pop() if len(names) == 1 else ""
+    return Accumulation(name, known, facts.accumulates, None, sends_each, settled.stage_code)
 
 
 def _lines(decision: Decision) -> tuple[int, int]:
@@ -436,7 +438,7 @@ def _lines(decision: Decision) -> tuple[int, int]:
 
 def _change(decision: Decision) -> Change:
     first, last = _lines(decision)
-    return Change(decision.code, decision.kind, first, last, decision.message, decision.reason)
+    return Change(decision.code, decision.kind, first, last, retold(decision.message), retold(decision.reason))
 
 
 __all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

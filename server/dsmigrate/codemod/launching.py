@@ -252,10 +252,11 @@ def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Even
         ways = []
         for wrap in training.wraps:
             spawn = [one.condition for one in spawns if spawn_around(analysis, wrap.block) is one]
-            first = next((event for event in training.backwards if event.number > wrap.number), training.backwards[0])
-            condition = both(wrap.condition, first.condition, *spawn)
-            words = _satisfying(analysis, condition)
-            ways.append((not words and holds_by_default(analysis, condition) is False, len(words), words))
+            after = [event for event in training.backwards if event.number > wrap.number]
+            for backward in after or training.backwards[:1]:
+                condition = both(wrap.condition, backward.condition, *spawn)
+                words = _satisfying(analysis, condition)
+                ways.append((not words and holds_by_default(analysis, condition) is False, len(words), words))
         found.update(dict.fromkeys(min(ways, key=lambda way: way[:2])[2]))
     for condition, left in analysis.run.required:
         if holds_by_default(analysis, condition):

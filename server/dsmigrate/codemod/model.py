@@ -128,7 +128,8 @@ class Accumulation:
 
     ``optimizer`` is the name of the script's optimizer ("AdamW"), ``params`` the arguments by name that switch states of
     it on ("momentum"). ``accumulates``: gradients of several micro-batches
-    make a step, ``micro_batches`` of them where that is a known number. ``sends_each``: DDP sent them at each.
+    make a step, ``micro_batches`` of them where that is a known number. ``sends_each``: DDP sent them at each. ``stage``
+    is the expression that gives the ZeRO stage when the script runs; "" where the config has it.
     """
 
     optimizer: str
@@ -136,6 +137,7 @@ class Accumulation:
     accumulates: bool = False
     micro_batches: int | None = None
     sends_each: bool = True
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

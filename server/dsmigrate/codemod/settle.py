@@ -15,7 +15,6 @@ from dsmigrate.codemod.idioms.config.stage import offload, preferred
 from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
-from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template, brings
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
@@ -30,6 +29,8 @@ class Settled:
     decisions: tuple[Decision, ...]
     config: dict[str, Any]
     stage: int
+    stage_code: str = ""
+    """What gives the stage when the script runs; "" where it is always the same."""
 
 
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
@@ -43,15 +44,10 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     cause = next((one for one in found if one not in tests and one.stage == stage < preferred(training, facts)), None)
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
-    held.append(
-        stage_said(
-            training,
-            facts,
-            stage,
-            _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
-            cause if asked is None else None,
-        )
-    )
+    lower = {one: test for one, test in tests.items() if one.stage < stage}
+    setting = _stage(facts, stage, lower)
+    cause = next(iter(lower), cause) if asked is None else None
+    held.append(stage_said(training, facts, stage, setting, cause))
     held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
@@ -61,12 +57,8 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     config, said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
     held += said
     code = _config_code(facts, settings)
-    done = [_with_config(one, code) for one in held]
     imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
-    done.append(
-        Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0))
-    )
-    return Settled(tuple(done), config, stage)
+    return Settled(tuple(_with_config(one, code, imports) for one in held), config, stage, setting.code)
 
 
 def _test(decision: Decision, facts: Facts) -> str | None:
@@ -132,11 +124,12 @@ def _dictionary(value: str | dict[str, Any]) -> str:
     )
 
 
-def _with_config(decision: Decision, code: str) -> Decision:
+def _with_config(decision: Decision, code: str, imports: tuple[Import, ...]) -> Decision:
     """Put the expression of the config where it was left open."""
     if not any(brings(edit, CONFIG) for edit in decision.edits):
         return decision
-    return replace(decision, edits=tuple(_filled(edit, code) for edit in decision.edits))
+    edits = tuple(_filled(edit, code) for edit in decision.edits)
+    return replace(decision, edits=edits, imports=(*decision.imports, *imports))
 
 
 def _filled(edit: Edit, code: str) -> Edit:

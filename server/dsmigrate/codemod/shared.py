@@ -17,6 +17,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import AddArgument, AddParameter, Edit
 from dsmigrate.codemod.program.module import Module
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -116,7 +117,9 @@ class Sharing:
                 yield replace(decision, edits=tuple(edits), parts=decision.parts | {"is_engine"})
         for function, edit in tested.items():
             name = getattr(function, "name", edit.module.path)
-            message = f"{name} runs with other models too: what changes stands under ds_compat.is_engine"
+            message = told(
+                "{name} runs with other models too: what changes stands under ds_compat.is_engine", name=name
+            )
             yield Decision("MG120", Kind.CONVERTED, edit.module, edit.node, message, "they keep what they run now")
 
     def _fitted(self, edit: Edit) -> Edit | None:

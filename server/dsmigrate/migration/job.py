@@ -100,41 +100,37 @@ def run_together(
     project that were read already. Never raises for bad input, as ``run``.
     """
     as_read = [_read(job) for job in jobs]
-    left = [one for one in as_read if one.result.status is not Status.ERROR and _concerns(one)]
+    left = [one for one, concerns in as_read if concerns]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
             found = iter(syntax.with_deep_stack(lambda: _converted(left, others, cache)) if left else ())
     except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
         found = iter([replace(one, result=_failed(one.job, error)) for one in left])
-    return [next(found) if one in left else one for one in as_read]
+    return [next(found) if concerns else one for one, concerns in as_read]
 
 
-def _read(job: Job) -> Outcome:
-    """The file as it is; an error where it cannot be read, or is no Python."""
+def _read(job: Job) -> tuple[Outcome, bool]:
+    """The file as it is, an error where it cannot be read or is no Python; and whether it may train."""
     source = b""
     try:
         source = read(job.path) if job.source is None else job.source
         text = decode(source)
-        syntax.parse(text.text)
+        tree = syntax.parse(text.text)
     except SourceError as error:
         result = failure(job, UNREADABLE, error.message, say("the file is left as it is"), error.line)
-        return Outcome(job, result, source)
-    return Outcome(job, FileResult(job.name, Status.UNCHANGED), source, text.encoding)
+        return Outcome(job, result, source), False
+    return Outcome(job, FileResult(job.name, Status.UNCHANGED), source, text.encoding), _concerns(job, source, tree)
 
 
 _WORDS = re.compile(rb"DistributedDataParallel|DDP|init_process_group|init_distributed|\.backward\(")
 _RUNS = ast.If | ast.For | ast.While | ast.With | ast.Try | ast.Expr
 
 
-def _concerns(file: Outcome) -> bool:
+def _concerns(job: Job, source: bytes, tree: ast.Module) -> bool:
     """Whether a file may train: it says a word of it, or runs something of its project. Cheaper than to run it."""
-    if _WORDS.search(file.source):
-        return True
-    if file.job.project is None:
-        return False
-    body = ast.parse(decode(file.source).text).body
-    return any(isinstance(one, _RUNS) and not _is_text(one) for one in body)
+    runs = job.project is not None and any(isinstance(one, _RUNS) and not _is_text(one) for one in tree.body)
+    return runs or _WORDS.search(source) is not None
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.languages import spoken, use
 from dsmigrate.migration.ideas import INTERNAL
 from dsmigrate.migration.job import Job, Outcome, failure, run
 
@@ -80,7 +81,7 @@ def _outcomes(jobs: Sequence[Job], processes: int) -> Generator[tuple[int, Outco
 
 def _start(jobs: Sequence[Job], index: int) -> _Worker:
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
+    process = multiprocessing.Process(target=_serve, args=(theirs, spoken()), daemon=True)
     process.start()
     theirs.close()
     ours.send(jobs[index])
@@ -115,8 +116,9 @@ def _end(worker: _Worker) -> None:
     worker.process.join()
 
 
-def _serve(pipe: Any) -> None:  # noqa: ANN401 - see _Worker
+def _serve(pipe: Any, language: str) -> None:  # noqa: ANN401 - see _Worker
     """Run the jobs that come through the pipe until None comes, or the parent is gone."""
+    use(language)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

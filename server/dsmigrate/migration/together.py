@@ -21,6 +21,11 @@ from dsmigrate.migration.importers import users
 from dsmigrate.migration.job import Job, Outcome, Place, run_together, runs_of
 
 
+def converted_anew(outcomes: Sequence[Outcome]) -> set[int]:
+    """The outcomes, by index, that ``settled`` converts once more, as they share modules."""
+    return {index for group in _groups(outcomes) if len(group) > 1 for index in group}
+
+
 def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes of a run as they hold together, each with the files of its project that it needs."""
     found = list(outcomes)
@@ -157,4 +162,4 @@ def _refused(outcome: Outcome, message: str, reason: str) -> Outcome:
     return replace(outcome, result=result, modules=(), changed=frozenset(), needs=None)
 
 
-__all__ = ["settled"]
+__all__ = ["converted_anew", "settled"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -53,18 +55,21 @@ def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
     status, style = _STATUS[result.status]
     config = next((one.result.config for one in parts if one.result.config), None)
     stage = None if config is None else config.get("zero_optimization", {}).get("stage", 0)
-    zero = "" if stage is None else f", ZeRO {stage}"
+    chosen = "" if result.training is None else result.training.stage
+    zero = "" if stage is None else f", ZeRO {chosen or stage}"
     yield Text.assemble((result.path, "bold"), ": ", (say(status), style), zero)
     if result.status is Status.UNCHANGED and not result.changes:
         yield Text("  " + say("nothing of DistributedDataParallel to convert in it"))
     told = [(part, one) for part in parts for one in sorted(part.result.changes, key=lambda one: (one.line, one.code))]
-    differs = [(part, note) for part in parts for note in part.result.notes]
+    differs = [(part, note) for part in parts for note in part.result.notes if note.kind is not Kind.TODO]
     yield from _group(say("Refused"), "red", [one for one in told if one[1].kind is Kind.REFUSED])
     left = say("Left for you") if entry.is_launcher else say("Left for you, marked # TODO(dsmigrate) in the script")
     yield from _group(left, "yellow", [one for one in told if one[1].kind is Kind.TODO])
     yield from _group(say("Behaves differently under DeepSpeed"), "magenta", differs)
     if verbose:
-        yield from _group(say("Converted"), "green", [one for one in told if one[1].kind is Kind.CONVERTED])
+        yield from _group(
+            say("Converted"), "green", [one for one in told if one[1].kind is Kind.CONVERTED and one not in differs]
+        )
     if verbose or result.status is Status.UNCHANGED:
         kept = [one for one in told if one[1].kind is Kind.KEPT and one not in differs]
         yield from _group(say("Kept as it is"), "cyan", kept)
@@ -80,12 +85,15 @@ def _group(title: str, colour: str, told: Sequence[tuple[Entry, Change]]) -> Ite
     if not told:
         return
     yield Text(f"  {title}", style=f"bold {colour}")
-    places = [f"{part.result.path}:{change.line}" for part, change in told]
+    found: dict[tuple[str, str, str, str], list[int]] = defaultdict(list)
+    for part, change in told:
+        found[part.result.path, change.code, _one_line(change.message), _one_line(change.reason)].append(change.line)
+    places = [f"{path}:{','.join(map(str, dict.fromkeys(lines)))}" for (path, *_), lines in found.items()]
     width = max(map(len, places))
-    for place, (_, change) in zip(places, told, strict=True):
-        line = Text.assemble("    ", place.ljust(width), "  ", (change.code, colour), "  ", _one_line(change.message))
-        if change.reason:
-            line.append(f"  ({_one_line(change.reason)})", style="dim")
+    for place, (_, code, message, reason) in zip(places, found, strict=True):
+        line = Text.assemble("    ", place.ljust(width), "  ", (code, colour), "  ", message)
+        if reason:
+            line.append(f"  ({reason})", style="dim")
         yield line
 
 
@@ -97,12 +105,13 @@ def _gains(parts: Sequence[Entry]) -> Iterator[Text]:
         return
     found = list(gains(config, training, parts[0].release))
     if found:
-        yield Text("  " + say("Memory and traffic"), style="bold")
+        at = say(" at ZeRO {stage}", stage=config.get("zero_optimization", {}).get("stage", 0))
+        yield Text("  " + say("Memory and traffic") + (at if training.stage else ""), style="bold")
         yield from (Text(f"    {sentence}") for sentence in found)
 
 
 def _totals(report: Report) -> Text:
-    counts = report.summary()
+    counts = replace(report, entries=tuple(entry for entry in report.entries if not entry.is_new)).summary()
     parts = [
         f"{counts[f'files_{status.value}']} {say(status.value.replace('_', ' '))}"
         for status in Status

@@ -14,13 +14,15 @@ class Entry:
     """One file of a report.
 
     ``config_path`` is where the config of a converted script goes, and ``config_in_the_way`` says that a different
-    config lies there and may not be replaced unasked. ``is_launcher``: the file starts a converted script.
+    config lies there and may not be replaced unasked. ``is_launcher``: the file starts a converted script;
+    ``is_new``: there is no such file yet.
     """
 
     result: FileResult
     config_path: str | None = None
     config_in_the_way: bool = False
     is_launcher: bool = False
+    is_new: bool = False
     of: str = ""
     release: str = NEWEST_DEEPSPEED
 

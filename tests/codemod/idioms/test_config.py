@@ -135,7 +135,7 @@ def test_the_loader_that_feeds_the_training_counts(loop: str) -> None:
 def test_a_batch_size_that_cannot_be_read_is_named(data: str) -> None:
     found = converted(script(data))
     assert found.config[MICRO] == 1
-    assert found.said("MG702", Kind.KEPT).message == f"{MICRO} is 1: put your batch size there"
+    assert found.said("MG702", Kind.KEPT).message == f"put your batch size in {MICRO}"
 
 
 # -- the stage ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Insert, Replace, Template
 from dsmigrate.codemod.program.module import Module
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -52,7 +53,7 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
     found = facts.directories
     if isinstance(found, Kept):
         yield Decision(
-            "MG638", Kind.KEPT, found.event.module, found.event.node, f"checkpoints stay files: {found.why}",
+            "MG638", Kind.KEPT, found.event.module, found.event.node, told("checkpoints stay files: {why}", why=found.why),
             "directories were asked for", differs=True,
         )  # fmt: skip
     if not isinstance(found, Directories):
@@ -87,7 +88,7 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
     for event in {event.node: event for event in found.given}.values():
         assert isinstance(event.node, ast.Call)
         yield Decision(
-            "MG637", Kind.KEPT, event.module, event.node, f"{ast.unparse(event.node.func)} is given the path of a checkpoint, which is a directory",
+            "MG637", Kind.KEPT, event.module, event.node, told("{unparse} is given the path of a checkpoint, which is a directory", unparse=ast.unparse(event.node.func)),
             "it may need a file", differs=True,
         )  # fmt: skip
 
@@ -110,7 +111,7 @@ def _written(training: Training, pairs: list[tuple[Event, Meeting]]) -> Decision
     if test and not changed_in(training, place, test):
         code = ((f"if {test}:",), (f"    {line}",))
     return Decision(
-        "MG636", Kind.CONVERTED, place.module, place.node, f"{line} after the save", "all ranks write their part",
+        "MG636", Kind.CONVERTED, place.module, place.node, told("{line} after the save", line=line), "all ranks write their part",
         edits=(Insert(place.module, place.node, code, after=True),), parts=frozenset({"write_checkpoint"}), lines=(0, 0), suits_all=True,
     )  # fmt: skip
 

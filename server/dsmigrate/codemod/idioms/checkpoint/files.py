@@ -18,6 +18,7 @@ from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.idioms.teaching import taught
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Replace, Template
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -228,7 +229,7 @@ def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterato
     line = f"ds_compat.gather_checkpoint({place.engine}{more})"
     code: tuple[Template, ...] = ((line,),) if not test else ((f"if {test}:",), (f"    {line}",))
     yield Decision(
-        "MG621", Kind.CONVERTED, place.module, place.node, f"{line} before the save", "all ranks bring their part",
+        "MG621", Kind.CONVERTED, place.module, place.node, told("{line} before the save", line=line), "all ranks bring their part",
         edits=(Insert(place.module, place.node, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0),
     )  # fmt: skip
     if any(is_last(training, one) for one, _ in pairs):

@@ -11,6 +11,7 @@ from dsmigrate.codemod.idioms.clips import clips_of, limit_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -32,7 +33,7 @@ def measured(training: Training, facts: Facts) -> Iterator[Decision]:
     for one in moved:
         done |= one.nodes
         yield Decision(
-            "MG422", Kind.CONVERTED, one.step.module, one.step.node, f"the norm is ds_compat.grad_norm({one.engine}), behind the step",
+            "MG422", Kind.CONVERTED, one.step.module, one.step.node, told("the norm is ds_compat.grad_norm({engine}), after the step", engine=one.engine),
             "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}), lines=(0, 0),
         )  # fmt: skip
     if moved:
@@ -53,5 +54,5 @@ def measured(training: Training, facts: Facts) -> Iterator[Decision]:
         reason = "the norm is needed before the step"
         yield Decision(
             "MG422", Kind.KEPT, event.module, event.node, "your clip stays, at ZeRO 0", reason, stage=0, needs=frozenset({Need.WHOLE_GRADIENTS}),
-            otherwise=Decision("MG422", Kind.TODO, event.module, event.node, "this clip finds no gradients at ZeRO 1-3: use grad_norm behind the step", reason),
+            otherwise=Decision("MG422", Kind.TODO, event.module, event.node, "this clip finds no gradients at ZeRO 1-3: use grad_norm after the step", reason),
         )  # fmt: skip

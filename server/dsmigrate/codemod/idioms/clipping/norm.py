@@ -88,11 +88,11 @@ def _late(event: Event) -> Decision:
             Kind.KEPT,
             event.module,
             event.node,
-            "this clip comes behind the step: no step is clipped, as before",
+            "this clip comes after the step: no step is clipped, as before",
             "the step has used the gradients",
         )
     return Decision(
-        "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
+        "MG410", Kind.TODO, event.module, event.node, "this norm is taken after the step, which has cleared the gradients: take it before",
         "engine.step() zeroes the gradients",
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, for
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 KEY = "train_micro_batch_size_per_gpu"
 IDEAS = (
@@ -52,9 +53,13 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
             config={KEY: Setting(size, static=number, code="" if isinstance(size, Const) else str(code))}, lines=(0, 0),
         )  # fmt: skip
         return
-    said_of = "the default of your option: change both together" if found else "put your batch size there"
+    message = (
+        told("{key} is {found}, your option's default: change both", key=KEY, found=found)
+        if found
+        else told("put your batch size in {key}", key=KEY)
+    )
     yield Decision(
-        "MG702", Kind.KEPT, site.module, site.node, f"{KEY} is {found or 1}: {said_of}", "the engine uses it for throughput figures only",
+        "MG702", Kind.KEPT, site.module, site.node, message, "the engine uses it for throughput figures only",
         config={KEY: Setting(None, static=found or 1)}, lines=(0, 0),
     )  # fmt: skip
 

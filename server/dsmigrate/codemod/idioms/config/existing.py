@@ -10,6 +10,7 @@ from typing import Any
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind, Options
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -56,8 +57,12 @@ def merged(facts: Facts, made: Mapping[str, Any], run_time: set[str]) -> tuple[d
                     facts,
                     "MG704",
                     Kind.TODO,
-                    f"remove {section} from the config: the script keeps its own {owner}",
-                    f"a client {section} wins over the config silently",
+                    told(
+                        "remove {section} from the config: the script keeps its own {owner}",
+                        section=section,
+                        owner=owner,
+                    ),
+                    told("a client {section} wins over the config silently", section=section),
                 )
             )
     for key, value in made.items():
@@ -67,7 +72,7 @@ def merged(facts: Facts, made: Mapping[str, Any], run_time: set[str]) -> tuple[d
     for section in ("fp16", "bf16"):
         present = given.get(section)
         if isinstance(present, Mapping) and present.get("enabled") is True and section not in made:
-            said.append(_said(facts, "MG704", Kind.TODO, f"{section} is on in the config, but the script trains float32 parameters",
+            said.append(_said(facts, "MG704", Kind.TODO, told("{section} is on in the config, but the script trains float32 parameters", section=section),
                               "half-precision parameters have other numerics; turn it off or ask for --precision"))  # fmt: skip
     return found, said
 
@@ -80,7 +85,11 @@ def _merge(
     if present is None or present == "auto":
         into[key] = deepcopy(value)
         yield _said(
-            facts, "MG709", Kind.CONVERTED, f"{name} = {value!r} is added to the config", "the script needs it said"
+            facts,
+            "MG709",
+            Kind.CONVERTED,
+            told("{name} = {name_2!r} is added to the config", name=name, name_2=value),
+            "the script needs it said",
         )
     elif isinstance(value, dict) and isinstance(present, Mapping):
         nested = into[key] = dict(present)
@@ -92,7 +101,11 @@ def _merge(
                 facts,
                 "MG704",
                 Kind.KEPT,
-                f"{name}: the config says {present!r}, the script sets it from its own options",
+                told(
+                    "{name}: the config says {present!r}, the script sets it from its own options",
+                    name=name,
+                    present=present,
+                ),
                 "the command line keeps deciding",
             )
         else:
@@ -100,7 +113,12 @@ def _merge(
                 facts,
                 "MG704",
                 Kind.TODO,
-                f"{name} is {present!r} in the config, but the script does {value!r}",
+                told(
+                    "{name} is {present!r} in the config, but the script does {name_2!r}",
+                    name=name,
+                    present=present,
+                    name_2=value,
+                ),
                 "the config's value is kept",
             )
 

@@ -10,6 +10,7 @@ from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Remove
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -30,7 +31,7 @@ def in_config(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: 
     site, moved = facts.site, facts.moved
     if isinstance(moved, str):
         yield Decision(
-            "MG606", Kind.TODO, site.module, site.node, f"the optimizer stays in the script: {moved}", "--optimizer config needs one plain torch optimizer",
+            "MG606", Kind.TODO, site.module, site.node, told("the optimizer stays in the script: {moved}", moved=moved), "--optimizer config needs one plain torch optimizer",
         )  # fmt: skip
         return
     settings = {"optimizer.type": Setting(None, static=moved.kind)}
@@ -42,7 +43,7 @@ def in_config(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: 
     assert isinstance(moved.statement, ast.Assign)
     bound = moved.module.text(moved.statement.targets[0])
     yield Decision(
-        "MG606", Kind.CONVERTED, moved.module, moved.statement, f"{moved.kind} moves into the config", "asked for by --optimizer config",
+        "MG606", Kind.CONVERTED, moved.module, moved.statement, told("{kind} moves into the config", kind=moved.kind), "asked for by --optimizer config",
         config=settings, edits=(
             Remove(moved.module, moved.statement),
             Insert(site.module, site.node, ((f"{bound} = {site.target}.basic_optimizer",),), after=True, rank=0),

@@ -12,6 +12,7 @@ from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Remove
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -41,7 +42,7 @@ def asked(training: Training, facts: Facts) -> Iterator[Decision]:
         else "compute the loss in float32"
     )
     yield Decision(
-        "MG308", Kind.TODO, site.module, site.node, f"the parameters are {kind} now: {cast}", "asked for by --precision; not the numerics of the original",
+        "MG308", Kind.TODO, site.module, site.node, told("the parameters are {kind} now: {cast}", kind=kind, cast=cast), "asked for by --precision; not the numerics of the original",
         config=settings,
     )  # fmt: skip
     yield from _regions(training)

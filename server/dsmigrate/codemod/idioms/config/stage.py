@@ -11,7 +11,8 @@ from dsmigrate.codemod.analysis.values import Obj
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.codemod.program.edits import Insert, line_range
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -57,21 +58,23 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting, cause
     """
     site = facts.site
     if setting.code:
-        message = f"ZeRO stage: {setting.code}"
+        message: str = told("ZeRO stage: {code}", code=setting.code)
     elif number == 2 and windows(training, facts):
         message = "ZeRO-2 sends gradients at every backward; --zero-stage 1 sends them once a step."
     else:
-        message = f"ZeRO-{number}: {_KEEPS[number]}" + (" A step with inf or NaN is skipped." if number else "")
+        skips = number == 3 or (number and facts.options.precision != "bf16")
+        more = " A step with inf or NaN is skipped." if skips else ""
+        message = told("ZeRO-{number}: {keeps}{more}", number=number, keeps=_KEEPS[number], more=more)
     chosen = facts.options.chosen_for
     why = (
-        f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`"
+        told("the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`", chosen=chosen)
         if chosen
-        else f"{cause.module.path}:{getattr(cause.node, 'lineno', 1)}: {cause.message}"
+        else told("{place}: {message}", place=f"{cause.module.path}:{line_range(cause.node)[0]}", message=cause.message)
         if cause is not None
         else ("the ranks share what each held whole" if number else "each rank holds everything")
     )
     return Decision(
-        "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
+        "MG703", Kind.CONVERTED, site.module, site.node, message, why, config=_section(training, facts, number, setting),
         differs=bool(number) or cause is not None, lines=(0, 0),
     )  # fmt: skip
 

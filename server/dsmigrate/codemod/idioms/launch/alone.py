@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -73,7 +74,7 @@ def _said(training: Training) -> Decision:
     missed = " Its local rank is 0 there, not -1." if _asks_for_none(training) else ""
     event = training.wraps[0]
     return Decision(
-        "MG216", Kind.KEPT, event.module, event.node, f"One process alone starts with `torchrun --nproc_per_node 1 {script}` now.{missed}",
+        "MG216", Kind.KEPT, event.module, event.node, told("One process alone starts with `torchrun --nproc_per_node 1 {script}` now.{missed}", script=script, missed=missed),
         "deepspeed.initialize needs what a launcher sets", differs=True,
     )  # fmt: skip
 

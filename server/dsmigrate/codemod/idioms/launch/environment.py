@@ -14,6 +14,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import ReplaceStatement
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -63,7 +64,7 @@ def address(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: AR
             continue
         code = (target.value, ".setdefault(", target.slice, ", ", statement.value, ")")
         yield Decision(
-            "MG203", Kind.CONVERTED, event.module, statement, f"{event['name'].value} is only set where the launcher did not",  # type: ignore[union-attr]
+            "MG203", Kind.CONVERTED, event.module, statement, told("{name} is only set where the launcher did not", name=event["name"].value),  # type: ignore[union-attr]
             "torchrun's processes meet at the launcher's address", edits=(ReplaceStatement(event.module, statement, (code,)),), suits_all=True,
         )  # fmt: skip
 

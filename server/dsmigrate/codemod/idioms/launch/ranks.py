@@ -29,6 +29,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Insert
 from dsmigrate.codemod.program.module import Module
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -130,7 +131,7 @@ def _first(facts: Facts, made: list[Group]) -> Iterator[Decision]:
                 continue
             name = teller.value
             yield Decision(
-                "MG206", Kind.KEPT, site.module, site.node, f"within a job of {name} start it with {_COMMANDS[teller]}: its numbers come first there",
+                "MG206", Kind.KEPT, site.module, site.node, told("within a job of {name} start it with {command}: its numbers come first there", name=name, command=_COMMANDS[teller]),
                 "every process of a launcher would see the numbers of the one task that the launcher runs in",
                 lines=(site.node.lineno, site.node.lineno),
             )  # fmt: skip

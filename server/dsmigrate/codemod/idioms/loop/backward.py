@@ -12,6 +12,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place, given_at
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Insert, Replace, Template
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -51,7 +52,7 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
                 Kind.TODO,
                 event.module,
                 node,
-                f"call {engine}.backward(loss) here",
+                told("call {engine}.backward(loss) here", engine=engine),
                 "how it is written hides the loss",
             )
             continue
@@ -138,6 +139,6 @@ def _second_order(node: ast.Call, events: list[Event]) -> Iterator[Decision]:
         Kind.KEPT,
         module,
         node,
-        f"{module.text(value)} must be false: the engine keeps no graph of gradients",
+        told("{code} must be false: the engine keeps no graph of gradients", code=module.text(value)),
         edits=edits,
     )

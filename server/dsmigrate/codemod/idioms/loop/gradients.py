@@ -12,6 +12,7 @@ from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.clips import clips_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -60,11 +61,11 @@ def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
     for events in places.values():
         yield from _looks(facts, events)
     for event in {one.node: one for one in facts.gradients.given_away}.values():
-        message = f"{_called(event)} may work on gradients here"
+        message = told("{what} may work on gradients here", what=_called(event))
         yield Decision(
-            "MG409", Kind.KEPT, event.module, event.node, f"{message}, which works at ZeRO 0", "it is not read, and runs between backward and step", stage=0,
+            "MG409", Kind.KEPT, event.module, event.node, told("{message}, which works at ZeRO 0", message=message), "it is not read, and runs between backward and step", stage=0,
             needs=frozenset({Need.WHOLE_GRADIENTS}),
-            otherwise=Decision("MG409", Kind.TODO, event.module, event.node, f"{message}: there are none at ZeRO 1-3", _WHY),
+            otherwise=Decision("MG409", Kind.TODO, event.module, event.node, told("{message}: there are none at ZeRO 1-3", message=message), _WHY),
         )  # fmt: skip
 
 
@@ -86,11 +87,12 @@ def _looks(facts: Facts, events: list[Event]) -> Iterator[Decision]:
         None,
     )
     if before is not None:
-        verb = "changed" if any(event.kind is Happening.GRADIENT_WRITE for event in events) else "read"
+        writes = any(event.kind is Happening.GRADIENT_WRITE for event in events)
+        message = "p.grad is changed here" if writes else "p.grad is read here"
         yield Decision(
-            "MG409", Kind.KEPT, before.module, before.node, f"p.grad is {verb} here, which works at ZeRO 0", _WHY, stage=0,
+            "MG409", Kind.KEPT, before.module, before.node, told("{message}, which works at ZeRO 0", message=message), _WHY, stage=0,
             needs=frozenset({Need.WHOLE_GRADIENTS}),
-            otherwise=Decision("MG409", Kind.TODO, before.module, before.node, f"p.grad is {verb} here, and is None at ZeRO 1-3", _WHY),
+            otherwise=Decision("MG409", Kind.TODO, before.module, before.node, told("{message}, and is None at ZeRO 1-3", message=message), _WHY),
         )  # fmt: skip
     if behind is not None:
         yield Decision(
@@ -111,9 +113,9 @@ def hooks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
         late = event["name"] == Const("register_post_accumulate_grad_hook")
         what = "a hook on accumulated gradients" if late else "a hook on gradients"
         yield Decision(
-            "MG409", Kind.KEPT, event.module, node, f"{what} runs as before at ZeRO 0", "ZeRO 1-3 take the gradients away as they arrive", stage=0,
+            "MG409", Kind.KEPT, event.module, node, told("{what} runs as before at ZeRO 0", what=what), "ZeRO 1-3 take the gradients away as they arrive", stage=0,
             needs=frozenset({Need.WHOLE_GRADIENTS}),
-            otherwise=Decision("MG409", Kind.TODO, event.module, node, f"{what} may find none at ZeRO 1-3", "ZeRO takes them away as they arrive"),
+            otherwise=Decision("MG409", Kind.TODO, event.module, node, told("{what} may find none at ZeRO 1-3", what=what), "ZeRO takes them away as they arrive"),
         )  # fmt: skip
 
 
@@ -127,6 +129,6 @@ def taken(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event) or "engine"
         line = getattr(forwards[0].node, "lineno", 0)
         yield Decision(
-            "MG413", Kind.TODO, event.module, node, f"torch.autograd.grad through the engine fails: let line {line} run {engine}.module here",
+            "MG413", Kind.TODO, event.module, node, told("torch.autograd.grad through the engine fails: let line {line} run {engine}.module here", line=line, engine=engine),
             "the engine's hooks take it for a backward",
         )  # fmt: skip

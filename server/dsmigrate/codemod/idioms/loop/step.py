@@ -13,6 +13,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Replace
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -57,7 +58,7 @@ def step(training: Training, facts: Facts) -> Iterator[Decision]:
                 Kind.TODO,
                 event.module,
                 node,
-                f"call {engine}.step() here",
+                told("call {engine}.step() here", engine=engine),
                 "how it is written hides the optimizer",
             )
             continue

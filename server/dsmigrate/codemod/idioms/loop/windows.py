@@ -16,6 +16,7 @@ from dsmigrate.codemod.decision import Decision, Need, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Unwrap
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -60,11 +61,11 @@ def windows(training: Training, facts: Facts) -> Iterator[Decision]:
         and facts.options.offload == "none"
         and facts.options.zero_stage != 3
     ):
-        message = f"DeepSpeed {release} keeps only the last micro-batch of a window at ZeRO 2"
+        message = told("DeepSpeed {release} keeps only the last micro-batch of a window at ZeRO 2", release=release)
         reason = "gradients of the earlier ones are overwritten; 0.17.5 and 0.18.3 are right"
         yield Decision(
             "MG406", Kind.KEPT, event.module, event.node, message, reason, stage=1,
-            otherwise=Decision("MG406", Kind.TODO, event.module, event.node, f"{message}: choose stage 1", reason),
+            otherwise=Decision("MG406", Kind.TODO, event.module, event.node, told("{message}: choose stage 1", message=message), reason),
         )  # fmt: skip
     if not targets.holds("managed_gradient_accumulation", release):
         yield from _marked(training, facts)
@@ -121,7 +122,7 @@ def no_sync(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: AR
         seen.add(event.node)
         edits, imports = _without(event)
         yield Decision(
-            "MG405", Kind.CONVERTED, event.module, event.node, f"{event.module.text(_shown(event))} removed",
+            "MG405", Kind.CONVERTED, event.module, event.node, told("{code} removed", code=event.module.text(_shown(event))),
             "it switches DDP's reducer",
             edits=edits, imports=imports, lines=None,
         )  # fmt: skip

@@ -15,6 +15,7 @@ from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Remove, ReplaceStatement
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -80,12 +81,12 @@ def _whole(facts: Facts, node: ast.AST, events: list[Event], *, others: bool) ->
         return
     if any(_has_outsiders(facts.training, one) for one in events):
         yield Decision(
-            "MG403", Kind.KEPT, module, node, f"{text} stays: it clears another module's gradients too", "the engine clears its module's alone",
+            "MG403", Kind.KEPT, module, node, told("{code} stays: it clears another module's gradients too", code=text), "the engine clears its module's alone",
         )  # fmt: skip
         return
     if place is not own or is_statement(event) or isinstance(place, ast.Assign):
         yield Decision(
-            "MG403", Kind.CONVERTED, module, place, f"{text} removed", "engine.step() zeroes the gradients",
+            "MG403", Kind.CONVERTED, module, place, told("{code} removed", code=text), "engine.step() zeroes the gradients",
             edits=(Remove(module, place),),
         )  # fmt: skip
 
@@ -111,7 +112,7 @@ def _of_part(event: Event) -> Decision:
     )
     return Decision(
         "MG408", Kind.KEPT, event.module, event.node, message, reason, stage=0, needs=frozenset({Need.WHOLE_GRADIENTS}),
-        otherwise=Decision("MG408", Kind.TODO, event.module, event.node, f"{message}: this does nothing at ZeRO 1-3", reason),
+        otherwise=Decision("MG408", Kind.TODO, event.module, event.node, told("{message}: this does nothing at ZeRO 1-3", message=message), reason),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Remove
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -98,7 +99,7 @@ def _left_to_ranks(training: Training) -> Iterator[Decision]:
     names = ", ".join(str(model.cls.data["name"]) for _, model in found if model.cls is not None)
     yield Decision(
         "MG114", Kind.TODO if meant else Kind.KEPT, event.module, event.node,
-        f"{'' if meant else f'{names}: '}DDP left some parameters to each rank; the engine makes them rank 0's",
+        told("{what}DDP left some parameters to each rank; the engine makes them rank 0's", what="" if meant else f"{names}: "),
         "it broadcasts all parameters and averages all gradients", differs=not meant,
     )  # fmt: skip
 

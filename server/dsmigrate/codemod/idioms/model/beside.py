@@ -13,6 +13,7 @@ from dsmigrate.codemod.analysis.values import forwards_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -93,12 +94,12 @@ def members(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: AR
         if "value" in event.what and name in _OF_THE_ENGINE:
             seen.add(event.node)
             yield Decision(
-                "MG512", Kind.TODO, event.module, event.node, f"the engine uses .{name} itself: give this attribute another name",
+                "MG512", Kind.TODO, event.module, event.node, told("the engine uses .{name} itself: give this attribute another name", name=name),
                 "DDP had none of that name",
             )  # fmt: skip
         elif name in _OF_THE_WRAPPER:
             seen.add(event.node)
             yield Decision(
-                "MG517", Kind.TODO, event.module, event.node, f".{name} is DistributedDataParallel's own; the engine has none",
+                "MG517", Kind.TODO, event.module, event.node, told(".{name} is DistributedDataParallel's own; the engine has none", name=name),
                 "it looks unknown names up in the module",
             )  # fmt: skip

@@ -13,6 +13,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Replace
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -58,8 +59,8 @@ _EACH = "broadcast_buffers_each_forward"
 
 def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decision about the model's buffers."""
-    told = [event["arg_broadcast_buffers"] for event in training.wraps if "arg_broadcast_buffers" in event.what]
-    if told and all(constant(one) is False for value in told for one in each(value)):
+    asked = [event["arg_broadcast_buffers"] for event in training.wraps if "arg_broadcast_buffers" in event.what]
+    if asked and all(constant(one) is False for value in asked for one in each(value)):
         return
     found = Buffers(training)
     wrap = training.wraps[0]
@@ -69,11 +70,11 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
         why = (
             "training writes them"
             if found.written
-            else "all ranks evaluate" + ("" if found.running else ", if it has running statistics")
+            else "all ranks evaluate" + ("" if found.running else ", if the model has running statistics")
         )
         for node, events in by_place(found.evaluated_by_some).items():
             yield _alone(training, node, events)
-        yield _line(facts, code, _EACH, f"rank 0's buffers are sent before each forward: {why}")
+        yield _line(facts, code, _EACH, told("rank 0's buffers are sent before each forward: {why}", why=why))
     elif any(one.varies for one in found.own) or (found.are_restored_by_some and (may_run or found.own)):
         yield _line(facts, "MG109", "broadcast_buffers", "rank 0's buffers are sent to all ranks once, as DDP did")
     elif not found.is_read:

@@ -13,6 +13,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -59,7 +60,7 @@ def early(training: Training, facts: Facts) -> Iterator[Decision]:
         step = step.up
     line = f"ds_compat.broadcast_model({names[0]})"
     yield Decision(
-        "MG119", Kind.CONVERTED, event.module, event.node, f"{line} before the copy", "DDP sent rank 0's weights when it was made",
+        "MG119", Kind.CONVERTED, event.module, event.node, told("{line} before the copy", line=line), "DDP sent rank 0's weights when it was made",
         edits=(Insert(module, step.node, ((line,),)),), parts=frozenset({"broadcast_model"}), lines=(0, 0),
     )  # fmt: skip
 

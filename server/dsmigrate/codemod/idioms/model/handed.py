@@ -9,6 +9,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import AddArgument, AddParameter
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -49,6 +50,6 @@ def handed(training: Training, facts: Facts) -> Iterator[Decision]:
         if one.function not in seen:
             seen.add(one.function)
             yield Decision(
-                "MG111", Kind.CONVERTED, one.home, one.function, f"{one.function.name} takes the engine", "it runs backward or step",
+                "MG111", Kind.CONVERTED, one.home, one.function, told("{name} takes the engine", name=one.function.name), "it runs backward or step",
                 edits=(AddParameter(one.home, one.function, "engine", "None" if one.function in facts.passing.optional else None),), lines=(one.function.lineno, one.function.lineno),
             )  # fmt: skip

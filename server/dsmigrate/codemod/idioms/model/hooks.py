@@ -15,6 +15,7 @@ from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Remove, ReplaceStatement, Template
 from dsmigrate.codemod.targets import holds
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -92,7 +93,7 @@ def hooks(training: Training, facts: Facts) -> Iterator[Decision]:
                 Kind.TODO,
                 event.module,
                 node,
-                f"take this hook out and set {KEY} in the config",
+                told("take this hook out and set {key} in the config", key=KEY),
                 "the engine has no hooks",
             )
     if any(case.format for case in known):
@@ -127,11 +128,11 @@ def _unknown(training: Training, case: _Case, *, alone: bool) -> Decision:
         statement = event.module.step(event.node).node
         code: tuple[Template, ...] = ((line,),) if alone else ((f"if {test}:",), (f"    {line}",))
         return Decision(
-            "MG310", Kind.TODO, event.module, event.node, f"this option raises an error now: DeepSpeed has no {case.name}",
+            "MG310", Kind.TODO, event.module, event.node, told("this option raises an error now: DeepSpeed has no {name}", name=case.name),
             "left out, it would be accepted and do nothing", edits=(ReplaceStatement(event.module, statement, code),),
         )  # fmt: skip
     return Decision(
-        "MG903", Kind.REFUSED, event.module, event.node, f"{case.name} is a communication hook that DeepSpeed does not have", _nearest(case.name),
+        "MG903", Kind.REFUSED, event.module, event.node, told("{name} is a communication hook that DeepSpeed does not have", name=case.name), _nearest(case.name),
     )  # fmt: skip
 
 
@@ -140,7 +141,7 @@ def _nearest(name: str) -> str:
     said = {"powerSGD": "communication_data_type rounds gradients", "localSGD": "gradient accumulation sends less often",
             "quantization": "zero_quantized_gradients, at ZeRO 3"}  # fmt: skip
     near = next((text for word, text in said.items() if word in name), "")
-    return f"the nearest that it has: {near}" if near else "the engine has its own communication"
+    return told("the nearest that it has: {near}", near=near) if near else "the engine has its own communication"
 
 
 def _setting(training: Training, facts: Facts, known: list[_Case]) -> Decision:
@@ -154,7 +155,7 @@ def _setting(training: Training, facts: Facts, known: list[_Case]) -> Decision:
         if isinstance(left, Literal):
             before[left.atom] = not left.holds
         if test is None:
-            return Decision("MG309", Kind.TODO, event.module, event.node, f"set {KEY} in the config where {case.name} was registered",
+            return Decision("MG309", Kind.TODO, event.module, event.node, told("set {key} in the config where {name} was registered", key=KEY, name=case.name),
                             "its condition is not known where the engine is made")  # fmt: skip
         shown = f'"{_format(facts, case)}"' if case.format else "None"
         parts.append(shown if test == "True" else f"{shown} if {test}")

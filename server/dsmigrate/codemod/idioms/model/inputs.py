@@ -13,6 +13,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Replace
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -54,7 +55,7 @@ def inputs(training: Training, facts: Facts) -> Iterator[Decision]:
         elif not marked and not made and (node.args or node.keywords) and not _is_moved(event):
             marked = True
             yield Decision(
-                "MG108", Kind.TODO, event.module, node, f"move the inputs to {engine or 'engine'}.device: DDP did, the engine does not",
+                "MG108", Kind.TODO, event.module, node, told("move the inputs to {what}.device: DDP did, the engine does not", what=engine or "engine"),
                 "nothing in this loop moves them",
             )  # fmt: skip
 

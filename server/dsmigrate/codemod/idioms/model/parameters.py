@@ -12,6 +12,7 @@ from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
 from dsmigrate.codemod.targets import holds
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -45,9 +46,9 @@ def odd(training: Training, facts: Facts) -> Iterator[Decision]:
     line = f"ds_compat.send_odd_parameters({site.model})"
     why = "has no dimensions" if event.kind is Happening.MADE else "is in channels_last"
     yield Decision(
-        "MG518", Kind.CONVERTED, event.module, event.node, f"{line} before the engine", f"DeepSpeed 0.19.8 cannot send what {why}",
+        "MG518", Kind.CONVERTED, event.module, event.node, told("{line} before the engine", line=line), told("DeepSpeed 0.19.8 cannot send what {why}", why=why),
         edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-2),), parts=frozenset({"send_odd_parameters"}), stage=2,
-        otherwise=Decision("MG518", Kind.TODO, event.module, event.node, f"ZeRO 3 cannot partition this: it {why}", "use ZeRO 2, or give it a dimension"),
+        otherwise=Decision("MG518", Kind.TODO, event.module, event.node, told("ZeRO 3 cannot partition this: it {why}", why=why), "use ZeRO 2, or give it a dimension"),
     )  # fmt: skip
 
 

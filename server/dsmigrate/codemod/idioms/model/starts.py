@@ -13,6 +13,7 @@ from dsmigrate.codemod.analysis.values import Choice
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -38,7 +39,7 @@ def starts(training: Training, facts: Facts) -> Iterator[Decision]:
     said = condition_said(without, site.names)
     if said is not None and any(_runs_without(training, event, made) for event in training.events(*_USES)):
         yield Decision(
-            "MG523", Kind.TODO, site.module, site.node, f"no optimizer is made where {said}: evaluate before this line, or make one",
+            "MG523", Kind.TODO, site.module, site.node, told("no optimizer is made where {said}: evaluate before this line, or make one", said=said),
             "DDP wrapped the model without an optimizer, deepspeed.initialize needs it",
         )  # fmt: skip
 

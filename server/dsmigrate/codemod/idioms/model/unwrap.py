@@ -16,6 +16,7 @@ from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, ReplaceStatement, Template, Unwrap
 from dsmigrate.codemod.program.module import Module
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -110,7 +111,7 @@ def _always(training: Training, event: Event, node: ast.Attribute) -> Iterator[D
         return
     if any(implies(wrap.condition, event.block.test) for wrap in training.wraps):
         yield Decision(
-            "MG503", Kind.CONVERTED, module, outer, f"{module.text(step.node)}, whatever the flag says", "the engine is always there",
+            "MG503", Kind.CONVERTED, module, outer, told("{code}, whatever the flag says", code=module.text(step.node)), "the engine is always there",
             edits=(Unwrap(module, outer),),
         )  # fmt: skip
 
@@ -195,7 +196,7 @@ def _chosen(training: Training, event: Event, node: ast.Attribute) -> Iterator[D
             if {ast.dump(one.value), ast.dump(other.value)} == {ast.dump(node), plain}:
                 kept = one if ast.dump(one.value) == ast.dump(node) else other
                 yield Decision(
-                    "MG503", Kind.CONVERTED, module, outer, f"{module.text(kept)}, whatever the flag says", "the engine is always there",
+                    "MG503", Kind.CONVERTED, module, outer, told("{code}, whatever the flag says", code=module.text(kept)), "the engine is always there",
                     edits=(ReplaceStatement(module, outer, ((module.text(kept),),)),),
                 )  # fmt: skip
 
@@ -226,7 +227,7 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
         edits = edits or _about(training, event, node, kinds) or _by_text(event, node)
         if edits:
             yield Decision(
-                "MG502", Kind.CONVERTED, event.module, node, f"this asks for {_ENGINE}", "the engine takes the wrapper's place",
+                "MG502", Kind.CONVERTED, event.module, node, told("this asks for {engine}", engine=_ENGINE), "the engine takes the wrapper's place",
                 edits=tuple(edits), imports=(Import(event.module, "deepspeed"),), suits_all=both,
             )  # fmt: skip
 
@@ -362,7 +363,7 @@ def _taken_mode(event: Event, holder: ast.expr, facts: Facts) -> Iterator[Decisi
         )  # fmt: skip
     elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return) and statement.value is node:
         yield Decision(
-            "MG505", Kind.CONVERTED, module, node, f"{module.text(node)} stands by itself", "it returns nothing for the engine",
+            "MG505", Kind.CONVERTED, module, node, told("{code} stands by itself", code=module.text(node)), "it returns nothing for the engine",
             edits=(Insert(module, statement, ((module.text(node),),)), Replace(module, node, (holder,))),
         )  # fmt: skip
     else:
@@ -371,5 +372,9 @@ def _taken_mode(event: Event, holder: ast.expr, facts: Facts) -> Iterator[Decisi
             Kind.TODO,
             module,
             node,
-            f"{module.text(node)} returns nothing for the engine: use {module.text(holder)}",
+            told(
+                "{code} returns nothing for the engine: use {code_2}",
+                code=module.text(node),
+                code_2=module.text(holder),
+            ),
         )

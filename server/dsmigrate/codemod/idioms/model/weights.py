@@ -15,6 +15,7 @@ from dsmigrate.codemod.idioms.teaching import taught
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
 from dsmigrate.codemod.program.module import Module, Step
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -64,7 +65,7 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
         line = f"ds_compat.refresh_masters({engine})"
         yield from taught(training, facts)
         yield Decision(
-            "MG509", Kind.CONVERTED, event.module, event.node, f"{line} behind it", "the optimizer's copies learn of the new weights",
+            "MG509", Kind.CONVERTED, event.module, event.node, told("{line} after it", line=line), "the optimizer's copies learn of the new weights",
             edits=(Insert(module, node, ((line,),), after=True),), parts=frozenset({"refresh_masters"}), stage=2,
             otherwise=_partitioned(event),
         )  # fmt: skip

@@ -17,6 +17,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
 from dsmigrate.codemod.program.module import Step
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -90,7 +91,7 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
     )  # fmt: skip
     for held in site.left:
         yield Decision(
-            "MG101", Kind.TODO, site.module, site.node, f"give the {held} that holds the model {site.target}, too",
+            "MG101", Kind.TODO, site.module, site.node, told("give the {held} that holds the model {target}, too", held=held, target=site.target),
             "it was made with the wrapped model, and no name leads to it here",
         )  # fmt: skip
 
@@ -130,7 +131,7 @@ def repeated(training: Training, facts: Facts) -> Iterator[Decision]:
     if loop is None or loop.node is None or loop.module is None:
         return
     yield Decision(
-        "MG712", Kind.KEPT, loop.module, loop.node, f"each turn makes an engine; {facts.site.target}.destroy() behind it frees memory",
+        "MG712", Kind.KEPT, loop.module, loop.node, told("each turn makes an engine; {target}.destroy() after it frees memory", target=facts.site.target),
         "the hooks of ZeRO hold the model and the optimizer of the turn before",
     )  # fmt: skip
     for event in training.events(Happening.GROUP_GONE):

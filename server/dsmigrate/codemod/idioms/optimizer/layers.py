@@ -15,6 +15,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -73,12 +74,14 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
 def _said(one: Obj) -> tuple[str, str] | None:
     rule = rule_of(one)
     if rule.whole:
-        return "MG602", f"{rule.name} works layer by layer"
+        return "MG602", told("{name} works layer by layer", name=rule.name)
     if rule.whole is None:
         if rule.what:
-            return "MG602", f"{rule.name} may work layer by layer: what {rule.what} does is not known"
+            return "MG602", told(
+                "{name} may work layer by layer: what {what} does is not known", name=rule.name, what=rule.what[:40]
+            )
         name = "its class, chosen by name," if rule.name == CHOSEN else rule.name or "this optimizer"
-        return "MG603", f"{name} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)"
+        return "MG603", told("{name} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)", name=name)
     return None
 
 
@@ -86,6 +89,6 @@ def _decision(event: Event, code: str, message: str, when: Condition) -> Decisio
     if code == "MG603":
         return Decision(code, Kind.KEPT, event.module, event.node, message, _WHY)
     return Decision(
-        code, Kind.KEPT, event.module, event.node, f"{message}: ZeRO 0"[:120], _WHY, stage=0, when=when,
-        otherwise=Decision(code, Kind.TODO, event.module, event.node, f"{message}; that needs ZeRO 0"[:120], _WHY),
+        code, Kind.KEPT, event.module, event.node, told("{message}: ZeRO 0", message=message), _WHY, stage=0, when=when,
+        otherwise=Decision(code, Kind.TODO, event.module, event.node, told("{message}; that needs ZeRO 0", message=message), _WHY),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.clips import clips_of
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -85,18 +86,18 @@ IDEAS = (
 def pieces(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that works at ZeRO 0 only."""
     for code, message, why, found in (
-        ("MG605", "a group is added behind the engine", "ZeRO 1-3 have partitioned the groups by then", _added(training)),
-        ("MG607", "requires_grad is switched behind the engine", "ZeRO 1-3 do not notice it", _switched(training)),
+        ("MG605", "a group is added after the engine is made", "ZeRO 1-3 have partitioned the groups by then", _added(training)),
+        ("MG607", "requires_grad changes after the engine is made", "ZeRO 1-3 do not notice it", _switched(training)),
         ("MG608", "the optimizer has parameters of another module too", "ZeRO 1-3 know those of the engine's module only", _foreign(training)),
         ("MG520", "this runs within the optimizer's step", "at ZeRO 1-3 the weights follow when the step is over", _hooked(training)),
-        ("MG613", "ranks change the learning rate by themselves", "each rank steps a part of the parameters at ZeRO 1-3", _own_rates(training)),
+        ("MG613", "each rank sets its own learning rate", "each rank steps a part of the parameters at ZeRO 1-3", _own_rates(training)),
         ("MG614", "parameters come in the order of a set, which differs by rank", "ZeRO 1-3 give each rank a piece: sort them to use a stage", _unordered(training)),
         ("MG630", "the optimizer is asked for parameters or their state", "at ZeRO 1-3 it has flat pieces of them", _reached(training, facts)),
     ):  # fmt: skip
         for event in (events[0] for events in by_place(found).values()):
             yield Decision(
-                code, Kind.KEPT, event.module, event.node, f"{message}, which works at ZeRO 0", why, stage=0,
-                otherwise=Decision(code, Kind.TODO, event.module, event.node, f"{message}: that needs ZeRO 0", why),
+                code, Kind.KEPT, event.module, event.node, told("{message}, which works at ZeRO 0", message=message), why, stage=0,
+                otherwise=Decision(code, Kind.TODO, event.module, event.node, told("{message}: that needs ZeRO 0", message=message), why),
             )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.edits import Edit, Remove, RemoveArgument, Replace
 from dsmigrate.codemod.program.module import Module, Step
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -90,13 +91,13 @@ def _plain(event: Event, facts: Facts) -> Iterator[Decision]:
     edits: list[Edit] = [Replace(module, node.func, (text,))]
     edits += [RemoveArgument(module, arg) for name, arg in given.items() if name != "params"]
     yield Decision(
-        "MG610", DecisionKind.CONVERTED, module, node, f"{_NAME} → {module.text(made)}, made plainly", "ZeRO shards the same state inside of the engine",
+        "MG610", DecisionKind.CONVERTED, module, node, told("{name} → {code}, made plainly", name=_NAME, code=module.text(made)), "ZeRO shards the same state inside of the engine",
         edits=tuple(edits),
     )  # fmt: skip
     if any(keyword.arg is None and not _is_clean(event, keyword.value) for keyword in node.keywords):
         spread = next(module.text(keyword.value) for keyword in node.keywords if keyword.arg is None)
         yield Decision(
-            "MG610", DecisionKind.TODO, module, node, f"take {', '.join(_OWN[2:])} out of {spread}, if they are in it",
+            "MG610", DecisionKind.TODO, module, node, told("take {names} out of {spread}, if they are in it", names=", ".join(_OWN[2:]), spread=spread),
             "no other class takes them",
         )  # fmt: skip
     if facts.options.zero_stage == 0:
@@ -151,7 +152,7 @@ def _consolidations(training: Training) -> Iterator[Decision]:
                 DecisionKind.TODO,
                 module,
                 node,
-                f"{_text(module, node)}: the optimizer has no other one inside any more",
+                told("{code}: the optimizer has no other one inside any more", code=_text(module, node)),
             )
         elif event.kind is Happening.HOOK and name == "consolidate_state_dict":
             seen.add(node)
@@ -169,7 +170,7 @@ def _consolidations(training: Training) -> Iterator[Decision]:
             )  # fmt: skip
             if outer is not None and rest:
                 yield Decision(
-                    "MG610", DecisionKind.TODO, module, outer, f"the optimizer is no {_NAME} any more: this test fails now",
+                    "MG610", DecisionKind.TODO, module, outer, told("the optimizer is no {name} any more: this test fails now", name=_NAME),
                 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Enclose, Import, Insert, Remove, Replace, Unwrap
 from dsmigrate.codemod.program.module import Module, Step
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -178,7 +179,7 @@ def _precision(
     if any(not isinstance(one, Const) for one in each(given)):
         known = level if chosen is None or level != "O1" else "O0 and O1"
         yield Decision(
-            "MG304", Kind.KEPT, made[0].module, made[0].node, f"This fits opt_level {known}. For another one set the precision in ds_config.json.",
+            "MG304", Kind.KEPT, made[0].module, made[0].node, told("This fits opt_level {known}. For another one set the precision in ds_config.json.", known=known),
             "the level is an option", differs=True,
         )  # fmt: skip
     if level == "O0":
@@ -189,14 +190,14 @@ def _precision(
             "fp16.auto_cast": Setting(None, static=True),
         }
         yield Decision(
-            "MG304", Kind.TODO, module, place, f"apex amp {level} became DeepSpeed's fp16 section: compute the loss in float32",
+            "MG304", Kind.TODO, module, place, told("apex amp {level} became DeepSpeed's fp16 section: compute the loss in float32", level=level),
             "both keep fp32 master weights; their loss scales start and grow differently", config=settings,
         )  # fmt: skip
         return
     release = facts.options.target_version
     if not targets.holds("torch_autocast", release):
         yield Decision(
-            "MG304", Kind.TODO, module, place, f"DeepSpeed {release} has nothing like apex amp: run model and loss inside torch.autocast, in bfloat16",
+            "MG304", Kind.TODO, module, place, told("DeepSpeed {release} has nothing like apex amp: run model and loss inside torch.autocast, in bfloat16", release=release),
             "torch_autocast is right from 0.17.6 on",
         )  # fmt: skip
         return

@@ -27,6 +27,7 @@ from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Insert, Replace
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -168,7 +169,7 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
         kind = dtype_code or f"torch.{dtype}"
         line = f'ds_compat.enter_in_forward({site.model}, torch.autocast("cuda", dtype={kind}{f", enabled={enabled}" if enabled else ""}))'
         yield Decision(
-            "MG301", Kind.CONVERTED, site.module, site.node, line, f"DeepSpeed {facts.options.target_version} switches regions off around its forward",
+            "MG301", Kind.CONVERTED, site.module, site.node, line, told("DeepSpeed {target_version} switches regions off around its forward", target_version=facts.options.target_version),
             edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-1),), imports=(Import(site.module, "torch"),), lines=(0, 0),
         )  # fmt: skip
         return

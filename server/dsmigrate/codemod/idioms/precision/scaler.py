@@ -17,6 +17,7 @@ from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -127,13 +128,11 @@ def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Deci
     module = event.module
     if not any(facts.training.is_optimizer(one["optimizer"]) for one in events):
         return
-    stays = Decision(
-        "MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code behind it looks at the gradients"
-    )
+    stays = Decision("MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code after it reads the gradients")
     if is_statement(event):
         statement = module.step(node).node
         yield Decision(
-            "MG425", Kind.CONVERTED, module, node, f"{module.text(statement)} removed", "the engine unscales before it clips",
+            "MG425", Kind.CONVERTED, module, node, told("{code} removed", code=module.text(statement)), "the engine unscales before it clips",
             edits=(Remove(module, statement),), excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=stays,
         )  # fmt: skip
     else:

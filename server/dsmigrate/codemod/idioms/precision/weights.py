@@ -11,6 +11,7 @@ from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Tenso
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -95,10 +96,10 @@ def _said(facts: Facts, event: Event, kinds: frozenset[str]) -> Iterator[Decisio
             "ZeRO 1-3 step float32 copies of them, and ZeRO 0 takes no float64 gradients",
         )  # fmt: skip
     elif (kinds & _HALF or "?" in kinds) and facts.options.precision == "keep":
-        sure = kinds <= _HALF
+        message = "the weights are half precision" if kinds <= _HALF else "the weights may be half precision"
         yield Decision(
-            "MG311", Kind.KEPT, module, node, f"the weights {'are' if sure else 'may be'} half precision: they train as before at ZeRO 0", _WHY, stage=0,
+            "MG311", Kind.KEPT, module, node, told("{message}: they train as before at ZeRO 0", message=message), _WHY, stage=0,
             otherwise=Decision(
-                "MG311", Kind.TODO, module, node, f"the weights {'are' if sure else 'may be'} half precision: ZeRO 1-3 train float32 copies, add --precision", _WHY,
+                "MG311", Kind.TODO, module, node, told("{message}: ZeRO 1-3 train float32 copies, add --precision", message=message), _WHY,
             ),
         )  # fmt: skip

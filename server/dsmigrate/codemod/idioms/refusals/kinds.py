@@ -13,6 +13,7 @@ from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Lib, Obj,
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -88,13 +89,13 @@ def _refused(event: Event, message: str, reason: str) -> Decision:
 def _beside(training: Training, event: Event, what: str) -> Iterator[Decision]:
     """Refused where it is there with DDP; a branch of its own is marked, as the engine is made there too."""
     if not all(both(event.condition, wrap.condition) is FALSE for wrap in training.wraps):
-        yield _refused(event, f"{what} is used here", "the engine has no counterpart to it")
+        yield _refused(event, told("{what} is used here", what=what), "the engine has no counterpart to it")
         return
     site = training.site
     if not isinstance(site, str) and both(site.block.condition, event.condition) is FALSE:
         return
     yield Decision(
-        "MG113", Kind.TODO, event.module, event.node, f"take this branch out: the engine cannot be made from what {what} has made; ZeRO 3 shards too",
+        "MG113", Kind.TODO, event.module, event.node, told("take this branch out: the engine cannot be made from what {what} has made; ZeRO 3 shards too", what=what),
         "only the DDP branch is converted",
     )  # fmt: skip
 
@@ -130,12 +131,14 @@ def _sparse(training: Training) -> Iterator[Decision]:
                     and event.condition is not TRUE
                 ):
                     yield Decision(
-                        "MG903", Kind.TODO, event.module, event.node, f"{OPTIMIZERS[one.made_by].removesuffix(',')}: this choice raises an error now",
+                        "MG903", Kind.TODO, event.module, event.node, told("{what}: this choice raises an error now", what=OPTIMIZERS[one.made_by].removesuffix(",")),
                         "deepspeed.initialize does not take it",
                     )  # fmt: skip
                 elif isinstance(one, Obj) and one.made_by in OPTIMIZERS:
                     yield _refused(
-                        event, f"{OPTIMIZERS[one.made_by]} steps the model", "the engine has no counterpart to it"
+                        event,
+                        told("{what} steps the model", what=OPTIMIZERS[one.made_by]),
+                        "the engine has no counterpart to it",
                     )
     for layer in _layers(training):
         if layer.module is not None and layer.node is not None:

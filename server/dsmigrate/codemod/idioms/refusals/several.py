@@ -12,6 +12,7 @@ from dsmigrate.codemod.analysis.values import Obj, Value
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -50,7 +51,7 @@ def models(training: Training, facts: Facts) -> Iterator[Decision]:
         if other is not runs[0] and _in_turns(runs[0], other):
             event = max(other.wraps[0], runs[0].wraps[0], key=lambda one: one.number)
             yield Decision(
-                "MG901", Kind.REFUSED, event.module, event.node, f"two models are trained in turns (the other is wrapped in line {_other(event, runs[0], other)})",
+                "MG901", Kind.REFUSED, event.module, event.node, told("two models are trained in turns (the other is wrapped in line {line})", line=_other(event, runs[0], other)),
                 "which loss belongs to which engine is a person's decision: see `dsmigrate explain MG901`",
             )  # fmt: skip
             return
@@ -91,7 +92,9 @@ def optimizers(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
             if options <= others or others <= options or exclusive(before, event):
                 continue
             if any(_together(made, one, other, training) for one in options - others for other in others - options):
-                yield _refused(event, f"a second optimizer is stepped (the first in line {before.line})")
+                yield _refused(
+                    event, told("a second optimizer is stepped (the first in line {line})", line=before.line)
+                )
                 return
 
 

@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.values import Const, Obj, Tensor, each, show
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.module import Module
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -91,12 +92,14 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
     if driven is not None and (
         group is not None or Role.WRAPPER in wraps or (entry is not None and _WORDS.search(entry.source.text))
     ):
-        yield _refused("MG907", driven, f"{_name(driven)} drives the training", "it has its own DeepSpeed switch")
+        yield _refused(
+            "MG907", driven, told("{what} drives the training", what=_name(driven)), "it has its own DeepSpeed switch"
+        )
         return
     other = wraps.get(Role.SHARDED) or next(analysis.of(Happening.PARALLEL), None)
     if other is not None and Role.WRAPPER not in wraps and (backward is not None or driven is not None):
         what = "FSDP" if Role.SHARDED in wraps else str(getattr(other["name"], "value", ""))
-        yield _refused("MG903", other, f"{what} is used here", "the engine has no counterpart to it")
+        yield _refused("MG903", other, told("{what} is used here", what=what), "the engine has no counterpart to it")
     elif Role.WRAPPER in wraps:
         if backward is not None or _speaks(analysis, _BACKWARD) is not None:
             yield _refused(
@@ -106,7 +109,7 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
                 "half a conversion would not train",
             )
         elif (last := _trains_elsewhere(analysis)) is not None:
-            yield _refused("MG910", wraps[Role.WRAPPER], f"{show(last['function'])} in line {last.line} is not read: it may train this model"[:120],
+            yield _refused("MG910", wraps[Role.WRAPPER], told("{name} in line {line} is not read: it may train this model", name=show(last["function"])[:60], line=last.line),
                            "half a conversion would not train")  # fmt: skip
         else:
             event = wraps[Role.WRAPPER]
@@ -176,9 +179,13 @@ def _unreached(analysis: Analysis, *, trains: bool) -> Iterator[Decision]:
         yield _kept(module, line, "no backward is in what is read from here")
     else:
         last = _unread(analysis)
-        where = f"; {show(last['function'])} in line {last.line} is not read" if last is not None else ""
+        where = (
+            told("; {name} in line {line} is not read", name=show(last["function"])[:50], line=last.line)
+            if last is not None
+            else ""
+        )
         yield Decision(
-            "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten",
+            "MG912", Kind.REFUSED, module, module.tree, told("the training cannot be followed from here{where}", where=where), "what is not seen is not rewritten",
             lines=(line, line),
         )  # fmt: skip
 
