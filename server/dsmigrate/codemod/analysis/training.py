@@ -19,11 +19,11 @@ from dsmigrate.codemod.analysis.analysis import (
     values_at,
     wrappers,
 )
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both, either
+from dsmigrate.codemod.analysis.events import Block, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
-from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
+from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_call_of, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import UNBOUND, Const, Expr, Obj, Value, each, forwards_in, owner
 from dsmigrate.codemod.program.module import Module
@@ -129,6 +129,22 @@ class Training:
     def events(self, *kinds: Happening) -> Iterator[Event]:
         """The events of some kinds, in order."""
         return self.analysis.of(*kinds)
+
+    def is_alone(self, place: Event | Block) -> bool:
+        """Whether something is in a run without a wrapper, of a model that the same lines make an engine of."""
+        if any(both(place.condition, one.condition) is not FALSE for one in self.wraps):
+            return False
+        return any(both(place.condition, way) is not FALSE for way in self._ways)
+
+    @cached_property
+    def _ways(self) -> frozenset[Condition]:
+        """When the function that makes the engine is called."""
+        site = self.site
+        if not isinstance(site, Site):
+            return frozenset()
+        home = site.module.step(site.node).function
+        blocks = self.analysis.root.blocks()
+        return frozenset({TRUE} if home is None else (one.condition for one in blocks if is_call_of(one, home)))
 
     # -- the engine ----------------------------------------------------------------------------------------------
 
