@@ -187,11 +187,15 @@ class Training:
         site = self.site
         if not isinstance(site, Site):
             return None
+        made = {one: event.number for event in self.events(Happening.MADE) for one in each(event["what"])}
         found: list[tuple[Moment, str, str]] = []
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
             if moment.node is not site.node and last_number(moment.node, moment) <= site.number:
                 continue
-            engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
+            there = {
+                one for one in wanted if made.get(one, 0) <= moment.number
+            }  # what objects hold is known at the end
+            engine, other = self.engine_names(moment.names), paths_to(moment.names, there)
             if engine and other:
                 found.append((moment, engine[0], other[0]))
         function = site.module.step(site.node).function
