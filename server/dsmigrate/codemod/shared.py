@@ -153,7 +153,8 @@ class Sharing:
                 if not any(under(wrap.block, outer) for wrap in training.wraps):
                     return None
         events = [event for event in block.events() if event.module.step(event.node).function is function]
-        return any(training.engine_at(event) is not None for event in events) if events else None
+        has_engine = any(training.engine_at(event) is not None for event in events)
+        return has_engine or (None if not events or training.is_alone(block) else False)
 
     def engine_name(self, module: Module, node: ast.AST) -> str | None:
         """How the engine is called where a node stands."""

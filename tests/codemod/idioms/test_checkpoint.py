@@ -340,3 +340,44 @@ def test_an_unread_function_that_fills_the_model_reaches_the_masters(call: str) 
 
 def test_a_function_of_others_that_renames_is_nothing() -> None:
     assert "refresh_masters" not in trained(resume="model.module.load_state_dict(remap(torch.load(args.resume)))").parts
+
+
+def _shown(over: str) -> Converted:
+    return converted(
+        HEAD
+        + f"""
+        from tqdm import tqdm
+
+        class Loader(torch.utils.data.DataLoader):
+            def __iter__(self):
+                return iter(list(super().__iter__()))
+
+        dist.init_process_group("nccl")
+        rank = dist.get_rank()
+        model = DDP(nn.Linear(4, 2).cuda())
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        loader = Loader(list(range(4)))
+        bar = {over} if rank == 0 else loader
+        for step, x in enumerate(bar):
+            loss = model(x.cuda()).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if rank == 0:
+                if step % 100 == 0:
+                    torch.save(optimizer.state_dict(), "last.pt")
+        """
+    )
+
+
+def test_a_progress_bar_on_one_rank_does_not_part_the_ranks() -> None:
+    found = _shown("tqdm(loader)")
+    line = "    if step % 100 == 0:\n        ds_compat.gather_checkpoint(model)\n    if rank == 0:\n"
+    assert line in found.text
+    assert not found.todos
+
+
+def test_a_save_in_the_arm_of_one_rank_that_trains_there_is_marked() -> None:
+    found = _shown("Loader(list(range(8)))")
+    assert found.said("MG633", Kind.TODO)
+    assert "gather_checkpoint" not in found.text

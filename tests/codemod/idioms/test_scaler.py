@@ -169,3 +169,34 @@ def test_a_region_that_is_not_read_is_marked_beside_a_scaler() -> None:
         )
     )
     assert found.said("MG307", Kind.TODO)
+
+
+def test_a_scaler_that_a_later_method_makes_is_taught_behind_it() -> None:
+    found = converted(
+        HEAD
+        + """
+        class Trainer:
+            def __init__(self, model):
+                self.model = DDP(model)
+                self.prepare()
+
+            def prepare(self):
+                self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+            def fit(self, data):
+                self.scaler = torch.amp.GradScaler("cuda")
+                for x in data:
+                    with torch.autocast("cuda", torch.float16):
+                        loss = self.model(x.cuda()).sum()
+                    self.optimizer.zero_grad()
+                    self.scaler.scale(loss).backward()
+                    self.scaler.step(self.optimizer)
+                    self.scaler.update()
+
+        dist.init_process_group("nccl")
+        Trainer(nn.Linear(4, 2).cuda()).fit(torch.utils.data.DataLoader(list(range(4))))
+        """
+    )
+    made = 'self.scaler = torch.amp.GradScaler("cuda")\n        ds_compat.use_grad_scaler(self.model, self.scaler)\n'
+    assert made in found.text
+    assert not found.todos

@@ -414,3 +414,119 @@ def test_a_worker_that_is_spawned_or_called_alone_may_share_the_model(test: str)
     )
     assert found.status is Status.CONVERTED, found.todos
     assert found.text.count("deepspeed.initialize(") == 1
+
+
+# -- runs of the same lines without a wrapper --------------------------------------------------------------------------
+
+WORKER = (
+    HEAD
+    + """
+    import argparse
+    import torch.multiprocessing as mp
+
+    def fit(model, optimizer, args):
+        for x in torch.utils.data.DataLoader(list(range(4))):
+            loss = model(x.cuda()).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if not args.multi or args.rank == 0:
+            save(model, args)
+
+    def save(model, args):
+        torch.save(model.state_dict(), "a.pt")
+
+    def worker(rank, args):
+        args.rank = rank
+        if args.multi:
+            dist.init_process_group("nccl", init_method="tcp://localhost:1234", rank=rank, world_size=args.n)
+        model = nn.Linear(4, 2).cuda(rank)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        if args.multi:
+            model = DDP(model, device_ids=[rank])
+            print("one of many")
+        else:
+            print("alone")
+        fit(model, optimizer, args)
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--n", type=int, default=1)
+        args = parser.parse_args()
+        args.multi = args.n > 1
+        if args.multi:
+            mp.spawn(worker, nprocs=args.n, args=(args,))
+        else:
+            worker(0, args)
+
+    main()
+"""
+)
+
+
+def test_a_run_without_a_wrapper_gets_the_engine_that_the_shared_loop_asks_for() -> None:
+    found = converted(WORKER)
+    assert "\n    model = deepspeed.initialize(" in found.text  # not in the arm that only spawned workers take
+    assert "is_engine" not in found.parts
+    assert not found.todos
+
+
+def test_names_in_the_file_of_a_run_without_a_wrapper_change_and_it_is_said() -> None:
+    assert "not wrapped" in converted(WORKER).said("MG508", Kind.KEPT).message
+
+
+def test_the_engine_made_in_a_method_of_its_own_is_there_in_a_run_without_a_wrapper() -> None:
+    found = converted(
+        HEAD
+        + """
+        import argparse
+
+        class Trainer:
+            def __init__(self, model, args):
+                self.model = model
+                self.args = args
+                self.prepare()
+
+            def prepare(self):
+                self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+            def fit(self, data):
+                for x in data:
+                    loss = self.model(x.cuda()).sum()
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+
+        def build(args):
+            model = nn.Linear(4, 2).cuda()
+            return DDP(model) if args.multi else model
+
+        def worker(args):
+            dist.init_process_group("nccl")
+            Trainer(build(args), args).fit(torch.utils.data.DataLoader(list(range(4))))
+
+        def main():
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--multi", action="store_true")
+            args = parser.parse_args()
+            if args.multi:
+                worker(args)
+            else:
+                Trainer(build(args), args).fit(torch.utils.data.DataLoader(list(range(4))))
+
+        main()
+        """
+    )
+    assert "is_engine" not in found.parts
+    assert found.text.count("self.model.backward(loss)") == 1
+
+
+def test_a_flag_that_unwraps_in_a_save_of_one_rank_is_dropped() -> None:
+    found = converted(
+        WORKER.replace(
+            'torch.save(model.state_dict(), "a.pt")',
+            'if args.multi:\n            model = model.module\n        torch.save(model.state_dict(), "a.pt")',
+        )
+    )
+    assert "    model = model.module\n    torch.save" in found.text
+    assert found.said("MG503").line

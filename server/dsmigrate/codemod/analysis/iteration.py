@@ -197,6 +197,9 @@ def each_item(
     ``otherwise``: what is done where no turn leaves the loop.
     """
     over = run.settle(over)
+    bare = {_gone_over(run, one) for one in each(over)} if isinstance(over, Choice) else set()
+    if len(bare) == 1:  # with a progress bar on some ranks
+        over = bare.pop()
     if isinstance(over, Choice) and any(_runs_code(run, one) for one in each(over)):
         options = [
             (condition, lambda one=one: each_item(run, node, one, turn, otherwise))
@@ -220,6 +223,13 @@ def each_item(
     if items is not None and len(items) <= UNROLLED:
         return _one_by_one(run, node, over, items, turn, otherwise)
     return run.loop(node, over, lambda: turn(run.element(over, node)), otherwise)
+
+
+def _gone_over(run: Machine, over: Value) -> Value:
+    """What an iterator takes its items from, one by one."""
+    while isinstance(over, Obj) and over.kind is Kind.ITERATOR and over.made_by == "iter" and len(sources(over)) == 1:
+        over = run.settle(sources(over)[0])
+    return over
 
 
 def _runs_code(run: Machine, over: Value) -> bool:

@@ -64,7 +64,10 @@ def meeting(training: Training, event: Event) -> Meeting | None:
 
 def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting | None]:
     """The places for some events; none where ranks stop alone."""
-    met = {event: None if is_stopping(training, event) else meeting(training, event) for event in events}
+    met = {
+        event: None if is_stopping(training, event) or is_apart(training, event) else meeting(training, event)
+        for event in events
+    }
     return {event: _of_all_ways(event, met) for event in met}
 
 
@@ -103,6 +106,18 @@ def parting(training: Training, event: Event) -> Block | None:
         if one.test.varies or ((is_decorated or may_part(training.analysis, one.test)) and _is_behind(training, one)):
             found = one
     return found
+
+
+def is_apart(training: Training, event: Event) -> bool:
+    """Whether ranks train in different arms of a branch, and those in the others do not come to the event."""
+    nodes = {step.node for step in training.steps}
+    for block in event.block.around():
+        if block.kind is BlockKind.BRANCH and block.test.varies and block.up is not None:
+            arms = [one for one in block.up.items if isinstance(one, Block) and one.node is block.node]
+            reached = [{inner.node for inner in arm.events()} for arm in arms if arm is not block]
+            if any(nodes & found and event.node not in found for found in reached):
+                return any(under(step.block, block) for step in training.steps)
+    return False
 
 
 def is_stopping(training: Training, event: Event) -> bool:

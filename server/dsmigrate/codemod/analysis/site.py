@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dsmigrate.codemod.analysis.analysis import implies, paths_to, under, values_at
-from dsmigrate.codemod.analysis.conditions import decided, literals_of
+from dsmigrate.codemod.analysis.conditions import FALSE, both, decided, literals_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.values import Const, Kind, Obj, Value, each
@@ -81,7 +81,7 @@ def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -
     if node is None:
         return "the wrap and the optimizer are made where no statement can stand behind both"
     module = item.module if item.module is not None else last.module
-    step = module.step(node)
+    step = _around_arms(training, module.step(node))
     if isinstance(step.node, ast.Return | ast.Raise):
         return "the wrap and the optimizer are made where no statement can stand behind both"
     moment = _moment(training, step.node, block)
@@ -190,6 +190,19 @@ def _blocks(training: Training, last: Event) -> Iterator[Block]:
             and not all(under(event.block, block) for event in training.backwards)
         )
         yield inner if again and inner is not block and last in training.wraps else block
+
+
+def _around_arms(training: Training, step: Step) -> Step:
+    """A statement, or the ``if`` around it that runs without a wrapper, of the same backwards, do not enter."""
+    nodes = {event.node for event in training.backwards}
+    alone = [one for one in training.events(Happening.BACKWARD) if one.node in nodes and one not in training.backwards]
+    moments = training.analysis.run.moments
+    while step.up is not None and isinstance(step.up.node, ast.If):
+        ways = [moment.block.condition for (statement, _), moment in moments.items() if statement in step.body]
+        if all(any(both(way, event.condition) is not FALSE for way in ways) for event in alone):
+            break
+        step = step.up
+    return step
 
 
 def _made_in(event: Event) -> Block:
@@ -456,7 +469,7 @@ def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, 
         return True
     if home is site.module.step(site.node).function and root.id in {site.target, *site.aliases}:
         return False
-    call = next((one for one in block.around() if home is not None and _is_call_of(one, home)), None)
+    call = next((one for one in block.around() if home is not None and is_call_of(one, home)), None)
     if call is None or not isinstance(call.label, Obj) or not isinstance(call.node, ast.Call):
         return False
     given = _argument(call.label, call.node, root.id)
@@ -465,7 +478,7 @@ def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, 
     return _is_stale(site, call.names, call.up, call.module.step(call.node).function, given)
 
 
-def _is_call_of(block: Block, function: ast.AST) -> bool:
+def is_call_of(block: Block, function: ast.AST) -> bool:
     """Whether a block is a run of a function; the body of a loop over a generator is in the generator's."""
     return block.kind is BlockKind.CALL and isinstance(block.label, Obj) and block.label.node is function
 
@@ -494,6 +507,7 @@ __all__ = [
     "child_with",
     "find_site",
     "holders_said",
+    "is_call_of",
     "is_engine_there",
     "last_number",
     "spread",

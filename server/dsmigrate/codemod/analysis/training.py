@@ -19,11 +19,11 @@ from dsmigrate.codemod.analysis.analysis import (
     values_at,
     wrappers,
 )
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both, either
+from dsmigrate.codemod.analysis.events import Block, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
-from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
+from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_call_of, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import UNBOUND, Const, Expr, Obj, Value, each, forwards_in, owner
 from dsmigrate.codemod.program.module import Module
@@ -130,6 +130,22 @@ class Training:
         """The events of some kinds, in order."""
         return self.analysis.of(*kinds)
 
+    def is_alone(self, place: Event | Block) -> bool:
+        """Whether something is in a run without a wrapper, of a model that the same lines make an engine of."""
+        if any(both(place.condition, one.condition) is not FALSE for one in self.wraps):
+            return False
+        return any(both(place.condition, way) is not FALSE for way in self._ways)
+
+    @cached_property
+    def _ways(self) -> frozenset[Condition]:
+        """When the function that makes the engine is called."""
+        site = self.site
+        if not isinstance(site, Site):
+            return frozenset()
+        home = site.module.step(site.node).function
+        blocks = self.analysis.root.blocks()
+        return frozenset({TRUE} if home is None else (one.condition for one in blocks if is_call_of(one, home)))
+
     # -- the engine ----------------------------------------------------------------------------------------------
 
     @cached_property
@@ -171,11 +187,15 @@ class Training:
         site = self.site
         if not isinstance(site, Site):
             return None
+        made = {one: event.number for event in self.events(Happening.MADE) for one in each(event["what"])}
         found: list[tuple[Moment, str, str]] = []
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
             if moment.node is not site.node and last_number(moment.node, moment) <= site.number:
                 continue
-            engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
+            there = {
+                one for one in wanted if made.get(one, 0) <= moment.number
+            }  # what objects hold is known at the end
+            engine, other = self.engine_names(moment.names), paths_to(moment.names, there)
             if engine and other:
                 found.append((moment, engine[0], other[0]))
         function = site.module.step(site.node).function

@@ -9,7 +9,7 @@ from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_group_gone, is_last, is_stopping, meetings, parting
+from dsmigrate.codemod.analysis.meeting import Meeting, is_apart, is_group_gone, is_last, is_stopping, meetings, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
 from dsmigrate.codemod.analysis.values import Kind as ObjKind
@@ -114,7 +114,10 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     states += _unread(training, handed, states)
     yield from _inside_loop(training, handed)
     if in_directories is None and not any(
-        event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event)
+        event.kind is Happening.OPAQUE
+        or parting(training, event) is not None
+        or is_apart(training, event)
+        or is_stopping(training, event)
         for event in states
     ):
         return

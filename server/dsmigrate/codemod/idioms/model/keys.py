@@ -6,7 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Obj, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
@@ -32,6 +35,7 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
     """The decisions about places that give or take weights by name."""
     places: dict[ast.AST, list[Event]] = {}
     plain: set[ast.AST] = set()
+    alone: dict[ast.AST, set[bool]] = {}
     for event in training.events(Happening.STATE, Happening.RESTORE, Happening.PARAMETERS):
         if training.is_plain_copy(event["of"]):
             plain.add(event.node)
@@ -42,12 +46,16 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
         ):
             if training.is_model(event["of"]) or training.is_wrapped(event["of"]) or training.is_copy(event["of"]):
                 places.setdefault(event.node, []).append(event)
+            elif event.kind is Happening.STATE and training.is_alone(event):
+                roles = [role_of(one) for one in each(event["of"]) if isinstance(one, Obj)]
+                alone.setdefault(event.node, set()).add(Role.REPLICAS in roles)
     for node, events in places.items():
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Attribute)
         holder = node.func.value
         before = {training.is_wrapped(event["of"]) or training.is_copy(event["of"]) for event in events}
         after = {not training.is_copy(event["of"]) and training.says_engine(event, holder) for event in events}
+        before |= alone.get(node, set())
         if node in plain:  # on other ways
             before |= {False}
             after |= {False}

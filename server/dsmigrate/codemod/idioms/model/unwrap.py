@@ -105,9 +105,14 @@ def _always(training: Training, event: Event, node: ast.Attribute) -> Iterator[D
     module = event.module
     step = module.step(node)
     outer = step.up.node if step.up is not None else None
-    if not isinstance(outer, ast.If) or outer.orelse or outer.body != [step.node] or event.condition is TRUE:
+    if (
+        not isinstance(outer, ast.If)
+        or outer.orelse
+        or outer.body != [step.node]
+        or all(wrap.condition is TRUE for wrap in training.wraps)
+    ):
         return
-    if not isinstance(step.node, ast.Assign) or step.node.value is not node or event.condition.varies:
+    if not isinstance(step.node, ast.Assign) or step.node.value is not node or event.block.test.varies:
         return
     if any(implies(wrap.condition, event.block.test) for wrap in training.wraps):
         yield Decision(
