@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from dsmigrate.codemod.program.module import Module
@@ -117,8 +117,15 @@ def templates(edit: Edit) -> Sequence[Template]:
 
 
 def brings(edit: Edit, text: str) -> bool:
-    """Whether the code that an edit brings holds a text."""
-    return any(text in part for line in templates(edit) for part in line if isinstance(part, str))
+    """Whether the code that an edit brings, its test too, has a text; comments are not code."""
+    parts: list[object] = [] if isinstance(edit, Comment) else [getattr(edit, one.name) for one in fields(edit)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str) and text in part:
+            return True
+        if isinstance(part, tuple):
+            parts += part
+    return False
 
 
 def line_range(node: ast.AST) -> tuple[int, int]:
