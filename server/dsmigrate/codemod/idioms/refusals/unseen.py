@@ -165,7 +165,11 @@ def _unreached(analysis: Analysis, *, trains: bool) -> Iterator[Decision]:
     if module is None or speaking is None:
         return
     if not _WORDS.search(module.source.text):
-        yield _kept(module, 1, f"{speaking.path} speaks of it, and nothing that is read from here trains with it")
+        yield _kept(
+            module,
+            1,
+            told("{path} speaks of it, and nothing that is read from here trains with it", path=speaking.path),
+        )
         return
     line = next((index for index, text in enumerate(module.lines, 1) if _WORDS.search(text)), 1)
     if trains:
@@ -195,8 +199,10 @@ def _not_reached(module: Module) -> str:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and _WRAP.search(ast.unparse(node.func)):
             tests = (step.node.test for step in module.step(node).around() if isinstance(step.node, ast.If))
-            test = next((f", under `if {ast.unparse(one)}`," for one in tests), "")
-            return f"the wrap in line {node.lineno}{test} is not reached as the script stands"
+            test = next((told(", under `if {test}`,", test=ast.unparse(one)) for one in tests), "")
+            return told(
+                "the wrap in line {line}{test} is not reached as the script stands", line=node.lineno, test=test
+            )
     return "nothing in this file wraps a model"
 
 
