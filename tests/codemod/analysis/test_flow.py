@@ -411,3 +411,18 @@ def test_each_of_several_things_has_its_type() -> None:
         torch.save(type(one) in (nn.DataParallel, DDP), "x")
         """
     ) == ["True", "False"]
+
+
+def test_a_call_of_plain_data_ends_the_run() -> None:
+    assert saved(
+        """
+        make = nn.Linear if os.environ["A"] else [1, 2]
+        torch.save(make(4, 4), "x")
+        "no function"()
+        torch.save(1, "x")
+        """
+    ) == ["torch.nn.Linear@8"]
+
+
+def test_a_range_of_any_length_is_gone_over() -> None:
+    assert saved(f"for x in range({10**30}):\n    pass\ntorch.save(1, 'x')") == ["1"]

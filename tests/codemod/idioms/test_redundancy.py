@@ -140,6 +140,15 @@ def test_consolidation_goes_with_its_guard(end: str) -> None:
     assert not found.todos
 
 
+def test_a_guard_that_does_more_than_to_ask_is_worked_out_all_the_same() -> None:
+    found = trained(
+        before="def found(one, kind):\n    print(one)\n    return isinstance(one, kind)",
+        end="if found(optimizer, ZeroRedundancyOptimizer):\n    optimizer.consolidate_state_dict(to=0)",
+    )
+    assert "\nfound(optimizer, ZeroRedundancyOptimizer)" in found.text
+    assert not found.todos
+
+
 def test_what_else_stands_in_the_guard_is_marked() -> None:
     found = trained(
         end=(

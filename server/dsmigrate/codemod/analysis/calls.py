@@ -111,6 +111,9 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return library_method(run, function.args[0], function.args[1], given_, node)
         case Expr(op="getattr", args=(Lib(name=of), *_)) if role_of_class(f"{of}.{CHOSEN}") is not None:
             return call_library(run, f"{of}.{CHOSEN}", given_, node)
+        case Tup() | Const(value=str() | bytes() | int() | float()) | Obj(kind=Kind.LIST | Kind.DICT | Kind.SET):
+            run.stops.append(Stop(TRUE, is_error=True))
+            return UNBOUND
         case Obj():
             return call_object(run, function, given_, node)
         case Tensor() if function.forwards:

@@ -81,7 +81,7 @@ def _exact_iterator(run: Machine, value: Obj) -> list[Value] | None:
             numbers = [one.value for one in inner if isinstance(one, Const) and isinstance(one.value, int)]
             if len(numbers) == len(inner) and 0 < len(numbers) < 4 and 0 not in numbers[2:]:
                 turns = range(*numbers)
-                return [Const(number) for number in turns] if len(turns) <= _RANGE else None
+                return None if turns[_RANGE:] else [Const(number) for number in turns]  # len() is for small ones
     return None
 
 

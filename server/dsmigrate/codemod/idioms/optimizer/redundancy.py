@@ -163,28 +163,28 @@ def _consolidations(training: Training) -> Iterator[Decision]:
                 )  # fmt: skip
                 continue
             step = module.step(node)
-            outer, rest = _guard(event, step)
+            outer = _guard(event, step)
             yield Decision(
                 "MG610", DecisionKind.CONVERTED, module, node, "consolidate_state_dict goes: the state is gathered before the save",
-                "a plain optimizer has no such method", edits=(Remove(module, step.node if rest or outer is None else outer),),
+                "a plain optimizer has no such method", edits=(Remove(module, step.node),),
             )  # fmt: skip
-            if outer is not None and rest:
+            if outer is not None:
                 yield Decision(
                     "MG610", DecisionKind.TODO, module, outer, told("the optimizer is no {name} any more: this test fails now", name=_NAME),
                 )  # fmt: skip
 
 
-def _guard(event: Event, step: Step) -> tuple[ast.If | None, bool]:
-    """The ``if`` around that asks whether it is one, and whether that holds more than the call."""
+def _guard(event: Event, step: Step) -> ast.If | None:
+    """The ``if`` around that asks whether it is one, and holds more than the call."""
     outer = step.up.node if step.up is not None else None
-    if not isinstance(outer, ast.If):
-        return None, False
+    if not isinstance(outer, ast.If) or (len(outer.body) == 1 and not outer.orelse):
+        return None
     asks = any(
         (isinstance(one, ast.Constant) and one.value == "consolidate_state_dict")
         or (isinstance(one, ast.Name | ast.Attribute) and (library_name(one, event.names) or "").endswith(_NAME))
         for one in ast.walk(outer.test)
     )
-    return (outer, len(outer.body) > 1 or bool(outer.orelse)) if asks else (None, False)
+    return outer if asks else None
 
 
 def _text(module: Module, node: ast.AST) -> str:
