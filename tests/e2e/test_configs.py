@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("t
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 OPTIONS = {
-    "as it is": Options(),
     "ZeRO 0": Options(zero_stage=0),
     "ZeRO 1": Options(zero_stage=1),
     "ZeRO 3": Options(zero_stage=3),
@@ -31,11 +30,11 @@ OPTIONS = {
 
 @functools.cache
 def _configs() -> tuple[tuple[str, str], ...]:
-    """The config of every example under all options, made once."""
+    """The configs of every example under a third of the options, and as it is; made once."""
     found = []
-    for example in EXAMPLES:
+    for index, example in enumerate(EXAMPLES):
         files = {example.name: example.read_bytes()}
-        for name, options in OPTIONS.items():
+        for name, options in ("as it is", Options()), *list(OPTIONS.items())[index % 3 :: 3]:
             result = convert(files.get, example.name, options).results[example.name]
             config = result.config
             assert config is not None, f"{example.name}, {name}"

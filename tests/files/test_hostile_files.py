@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.files.hostile import Ran, cases, folder, run
+from tests.files.hostile import Ran, few, folder, run
 
 pytestmark = [
     pytest.mark.broad,
@@ -18,7 +18,7 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     ("kind", "names", "arguments"),
-    [pytest.param(kind, names, arguments, id=f"{kind}: {name}") for kind, name, names, arguments in cases()],
+    [pytest.param(kind, names, arguments, id=f"{kind}: {name}") for kind, name, names, arguments in few()],
 )
 def test_an_odd_file_ends_no_command(tmp_path: Path, kind: str, names: tuple[str, ...], arguments: list[str]) -> None:
     ran: Ran = run(arguments, folder(tmp_path, kind, names))
