@@ -391,3 +391,27 @@ def test_a_module_that_a_loop_asks_for_first_takes_nothing_away() -> None:
     files = {"late": "def f(x):\n    return x", "later": "import os\ndef g(x):\n    return os.path.join(x)"}
     script = "import late\nimport later\ntorch.save(1, 'x')\nfor x in os.listdir('.'):\n    later.g(late.f(x))"
     assert saved(script, **files) == ["1"]
+
+
+def test_tuples_that_hold_what_the_turn_before_made_do_not_grow() -> None:
+    found = values(
+        """
+        import unread
+        class Data:
+            def __init__(self, images):
+                self.images = images
+                for name in self.images:
+                    pairs = []
+                    for image in self.images[name]:
+                        pairs.append((name, image))
+                    self.images[name] = pairs
+        images = {name: {} for name in unread.names()}
+        for line in unread.lines():
+            images[line.a][line.b] = [line.c]
+        data = Data(images)
+        last = None
+        for turn in range(unread.count()):
+            last = (turn, last)
+        """
+    )
+    assert found["last"].count("tuple") <= 2
