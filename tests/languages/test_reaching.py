@@ -182,3 +182,34 @@ def test_another_editor_gets_english() -> None:
     client.open(URI, BAD)
     assert "has no key `auto_cats`" in _message(client)
     assert client.finish() == 0
+
+
+TRAIN = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = model(torch.randn(2, 4).cuda()).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_migration_is_reported_in_the_language_and_written_in_english(
+    folder: Path, capsys: Captured, jobs: str
+) -> None:
+    for name in "abcd":
+        (folder / f"{name}.py").write_text(TRAIN)
+    assert run(["a.py", "b.py", "c.py", "d.py", "--jobs", jobs, "--lang", "zh-CN", "--verbose"]) == 0
+    patch, report = capsys.readouterr()
+    assert "d.py: 已转换, ZeRO 2" in report
+    assert "去掉 optimizer.zero_grad()  (engine.step() 会把梯度清零)" in report
+    assert "dsmigrate a.py b.py c.py d.py --lang zh-CN --write" in report
+    assert patch.isascii()
+    assert run(["a.py", "--lang", "en"]) == 0
+    assert "ZeRO-2: each GPU keeps 1/N of optimizer state and gradients." in capsys.readouterr().err

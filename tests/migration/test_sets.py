@@ -167,3 +167,34 @@ def test_a_root_above_a_link_is_named_through_the_link(tmp_path: Path) -> None:
     (tmp_path / "there/pyproject.toml").touch()
     (tmp_path / "here").symlink_to(tmp_path / "there")
     assert project_root(tmp_path / "here/pkg/train.py") == tmp_path / "here"
+
+
+def test_nothing_is_said_of_a_file_that_a_converted_script_runs_as_it_is(tmp_path: Path) -> None:
+    legacy = """
+    from torch.nn.parallel import DistributedDataParallel
+
+    def wrapped(model):
+        return DistributedDataParallel(model)
+
+    def size():
+        return 4
+    """
+    train = """
+    import torch
+    import torch.distributed as dist
+    import legacy
+
+    dist.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(legacy.size(), 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(4):
+        loss = model(torch.randn(2, 4).cuda()).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    write(tmp_path, {"legacy.py": legacy, "train.py": train, "other.py": legacy})
+    found = {outcome.job.path.name: outcome for outcome in migrate(tmp_path, "train.py", "legacy.py", "other.py")}
+    assert found["train.py"].changes
+    assert found["legacy.py"].result.changes == ()
+    assert [change.code for change in found["other.py"].result.changes] == ["MG209"]

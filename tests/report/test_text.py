@@ -90,6 +90,14 @@ def test_what_is_said_of_several_lines_stands_once_and_what_is_left_is_not_said_
     )
 
 
+def test_what_is_left_in_another_file_of_the_training_is_left() -> None:
+    left = FileResult(
+        "engine.py", Status.CONVERTED_WITH_TODOS, (Change("MG427", Kind.TODO, 5, 5, "check the limit", ""),)
+    )
+    report = Report((Entry(FileResult("train.py", Status.CONVERTED)), Entry(left, of="train.py")))
+    assert shown(report).startswith("train.py: converted, with work left for you\n")
+
+
 def test_a_stage_that_an_option_decides_is_said_so_and_the_figures_are_those_of_one_stage() -> None:
     training = Accumulation("SGD", stage="0 if args.lars else 2")
     result = FileResult("train.py", Status.CONVERTED, config={"zero_optimization": {"stage": 2}}, training=training)

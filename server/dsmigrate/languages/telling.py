@@ -24,9 +24,9 @@ def told(template: str, /, **filled: object) -> Told:
 
 
 def retold(sentence: str) -> str:
-    """Return a told sentence in the spoken language; any other text as the catalogue has it, else as it is."""
+    """Return a told sentence in the spoken language; any other text as the catalogue has it, and names as they are."""
     if not isinstance(sentence, Told):
-        return say(sentence)
+        return say(sentence) if " " in sentence else sentence
     filled = {name: retold(value) if isinstance(value, str) else value for name, value in sentence.filled.items()}
     return say(sentence.template, **filled)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dsmigrate.codemod.model import Kind
 from dsmigrate.files.paths import resolved
 from dsmigrate.migration.job import Outcome
 from dsmigrate.migration.together import settled
@@ -40,13 +41,24 @@ def _as_given(script: Path, folder: Path) -> Path:
 def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Settle what several outcomes have to do with each other; the files of a set are changed together or not at all.
 
-    Outcomes of modules that another script's conversion covers are dropped. Scripts that share modules are converted
+    Outcomes of modules that another script's conversion covers are dropped; nothing is said of one that a converted
+    script runs as it is. Scripts that share modules are converted
     together; what other scripts of the project run of these stands under a test for the engine. Sets that would break a
     script outside of them are refused.
     """
     found = settled(outcomes)
     covered = {resolved(module.job.path) for outcome in found for module in outcome.modules}
-    return [outcome for outcome in found if outcome.changes or resolved(outcome.job.path) not in covered]
+    run = {path for outcome in found if outcome.changes for path in outcome.looked_at}
+    return [
+        outcome if outcome.changes or resolved(outcome.job.path) not in run else _unspoken(outcome)
+        for outcome in found
+        if outcome.changes or resolved(outcome.job.path) not in covered
+    ]
+
+
+def _unspoken(outcome: Outcome) -> Outcome:
+    said = tuple(change for change in outcome.result.changes if change.kind is not Kind.KEPT)
+    return replace(outcome, result=replace(outcome.result, changes=said))
 
 
 def flattened(outcomes: Iterable[Outcome]) -> list[Outcome]:

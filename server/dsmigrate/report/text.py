@@ -52,7 +52,8 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Text]:
 
 def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
     entry, result = parts[0], parts[0].result
-    status, style = _STATUS[result.status]
+    left = result.status is Status.CONVERTED and any(one.result.status is Status.CONVERTED_WITH_TODOS for one in parts)
+    status, style = _STATUS[Status.CONVERTED_WITH_TODOS if left else result.status]
     config = next((one.result.config for one in parts if one.result.config), None)
     stage = None if config is None else config.get("zero_optimization", {}).get("stage", 0)
     chosen = "" if result.training is None else result.training.stage
@@ -63,8 +64,8 @@ def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
     told = [(part, one) for part in parts for one in sorted(part.result.changes, key=lambda one: (one.line, one.code))]
     differs = [(part, note) for part in parts for note in part.result.notes if note.kind is not Kind.TODO]
     yield from _group(say("Refused"), "red", [one for one in told if one[1].kind is Kind.REFUSED])
-    left = say("Left for you") if entry.is_launcher else say("Left for you, marked # TODO(dsmigrate) in the script")
-    yield from _group(left, "yellow", [one for one in told if one[1].kind is Kind.TODO])
+    title = say("Left for you") if entry.is_launcher else say("Left for you, marked # TODO(dsmigrate) in the script")
+    yield from _group(title, "yellow", [one for one in told if one[1].kind is Kind.TODO])
     yield from _group(say("Behaves differently under DeepSpeed"), "magenta", differs)
     if verbose:
         yield from _group(

@@ -426,3 +426,27 @@ def test_a_call_of_plain_data_ends_the_run() -> None:
 
 def test_a_range_of_any_length_is_gone_over() -> None:
     assert saved(f"for x in range({10**30}):\n    pass\ntorch.save(1, 'x')") == ["1"]
+
+
+def test_tuples_that_hold_what_the_turn_before_made_do_not_grow() -> None:
+    found = values(
+        """
+        import unread
+        class Data:
+            def __init__(self, images):
+                self.images = images
+                for name in self.images:
+                    pairs = []
+                    for image in self.images[name]:
+                        pairs.append((name, image))
+                    self.images[name] = pairs
+        images = {name: {} for name in unread.names()}
+        for line in unread.lines():
+            images[line.a][line.b] = [line.c]
+        data = Data(images)
+        last = None
+        for turn in range(unread.count()):
+            last = (turn, last)
+        """
+    )
+    assert found["last"].count("tuple") <= 2

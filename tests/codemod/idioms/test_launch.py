@@ -187,7 +187,10 @@ def test_a_worker_that_is_called_too_keeps_a_launchers_number() -> None:
     found = converted(worker(setup, start, options=options, parameters="rank, args", train=train))
     assert SPAWNED in found.text
     assert found.launch == ("python train.py --many",)
-    assert found.said("MG216").message == "One process alone starts with `torchrun --nproc_per_node 1 train.py` now."
+    assert (
+        found.said("MG216").message
+        == "Start one process with `torchrun --nproc_per_node 1`; `python train.py` no longer works."
+    )
 
 
 SLURM = (
@@ -387,7 +390,9 @@ def test_a_run_without_a_group_needs_a_launcher_now(group: str, test: str, says:
         script(group, options='parser.add_argument("--wrap", action="store_true")\n', train=ALONE.format(test=test))
     )
     messages = [change.message for change in found.changes if change.code == "MG216"]
-    assert messages == (["One process alone starts with `torchrun --nproc_per_node 1 train.py` now."] if says else [])
+    assert messages == (
+        ["Start one process with `torchrun --nproc_per_node 1`; `python train.py` no longer works."] if says else []
+    )
 
 
 def test_a_local_rank_of_none_is_said_to_be_another() -> None:

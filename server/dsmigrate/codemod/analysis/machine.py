@@ -915,11 +915,20 @@ def without(value: Value, thing: Obj) -> Value:
 
 
 def _common(tuples: Sequence[Tup]) -> Value:
-    """What may be any of some tuples: item by item, or nothing but a tuple."""
-    if len({len(one.items) for one in tuples}) == 1:
+    """What may be any of some tuples: item by item; nothing but a tuple where they differ in length, or one is in another."""
+    if len({len(one.items) for one in tuples}) == 1 and not any(
+        _is_in(tuples, item) for one in tuples for item in one.items
+    ):
         columns = zip(*(one.items for one in tuples), strict=True)
         return Tup(tuple(choose((MAYBE, item) for item in column) for column in columns))
     return Expr("tuple", varies=any(map(may_vary, tuples)))
+
+
+def _is_in(tuples: Sequence[Tup], value: Value) -> bool:
+    """Whether one of some tuples is a value, or in its tuples: such a tuple would grow with each turn of a loop."""
+    return any(
+        one in tuples or any(_is_in(tuples, item) for item in one.items) for one in each(value) if isinstance(one, Tup)
+    )
 
 
 def _options(value: Value) -> set[Value]:

@@ -392,17 +392,27 @@ def each(value: Value) -> Iterator[Value]:
 
 def may_vary(value: Value) -> bool:
     """Whether each rank may have its own of a value."""
-    match value:
-        case Expr() | Tensor():
-            return value.varies
-        case Tup():
-            return any(map(may_vary, value.items))
-        case Choice():
-            return any(may_vary(option) or condition.varies for condition, option in value.options)
-        case Member():
-            return may_vary(value.of)
-        case Obj():
-            return bool(value.data.get("varies"))
+    pending, seen = [value], set[Value]()  # parts are shared: a tree of them may be exponentially large
+    while pending:
+        one = pending.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        match one:
+            case Expr() | Tensor():
+                if one.varies:
+                    return True
+            case Tup():
+                pending += one.items
+            case Choice():
+                if any(condition.varies for condition, _ in one.options):
+                    return True
+                pending += (option for _, option in one.options)
+            case Member():
+                pending.append(one.of)
+            case Obj():
+                if one.data.get("varies"):
+                    return True
     return False
 
 
@@ -428,9 +438,14 @@ def reached_from(values: Iterable[Value]) -> set[Obj]:
     """The things that values lead to."""
     found: set[Obj] = set()
     pending: list[Value] = list(values)
+    seen = set[Value]()
     while pending:
-        match pending.pop():
-            case Obj() as one if one not in found:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        match value:
+            case Obj() as one:
                 found.add(one)
                 pending.extend(one.own.values())
                 if one.cls is not None:

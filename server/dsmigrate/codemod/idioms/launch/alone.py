@@ -74,7 +74,7 @@ def _said(training: Training) -> Decision:
     missed = " Its local rank is 0 there, not -1." if _asks_for_none(training) else ""
     event = training.wraps[0]
     return Decision(
-        "MG216", Kind.KEPT, event.module, event.node, told("One process alone starts with `torchrun --nproc_per_node 1 {script}` now.{missed}", script=script, missed=missed),
+        "MG216", Kind.KEPT, event.module, event.node, told("Start one process with `torchrun --nproc_per_node 1`; `python {script}` no longer works.{missed}", script=script, missed=missed),
         "deepspeed.initialize needs what a launcher sets", differs=True,
     )  # fmt: skip
 

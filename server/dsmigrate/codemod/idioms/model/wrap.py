@@ -91,8 +91,8 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
     )  # fmt: skip
     for held in site.left:
         yield Decision(
-            "MG101", Kind.TODO, site.module, site.node, told("give the {held} that holds the model {target}, too", held=held, target=site.target),
-            "it was made with the wrapped model, and no name leads to it here",
+            "MG101", Kind.TODO, site.module, site.node, told("pass {target} to the {held} too: it holds the wrapped model", held=held, target=site.target),
+            "no name leads to it here",
         )  # fmt: skip
 
 
