@@ -446,3 +446,19 @@ def test_each_of_several_things_has_its_type() -> None:
         torch.save(type(one) in (nn.DataParallel, DDP), "x")
         """
     ) == ["True", "False"]
+
+
+def test_what_one_branch_of_a_loop_binds_to_one_thing_is_no_counter() -> None:
+    assert saved(
+        """
+        import unread
+        config, a, b = unread.config(), 0, 0
+        for epoch in range(unread.epochs()):
+            if epoch > a:
+                a = b
+            b = epoch
+            if dist.get_rank() == 0:
+                kept = {"config": config}
+                torch.save(kept["config"], "x")
+        """
+    ) == ["?8 if (rank == 0)"]

@@ -746,7 +746,7 @@ class Machine(ABC):
                 self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
                 continue
             found = choose((MAYBE, changes.get((obj, key), now)) for changes in ends)
-            if found is now or (_options(found) <= _options(now) and count != _IMPATIENT):
+            if found is now or (_options(found) <= _options(now) and (count != _IMPATIENT or _is_one(now))):
                 continue
             widened = self._widened(loop, obj, key, now, found, certain=count > 0)
             if _options(widened) != _options(now):
@@ -920,6 +920,11 @@ def _common(tuples: Sequence[Tup]) -> Value:
         columns = zip(*(one.items for one in tuples), strict=True)
         return Tup(tuple(choose((MAYBE, item) for item in column) for column in columns))
     return Expr("tuple", varies=any(map(may_vary, tuples)))
+
+
+def _is_one(value: Value) -> bool:
+    """Whether plain data is at most one thing wherever it is bound."""
+    return sum(isinstance(one, Const | Expr) for one in each(value)) <= 1
 
 
 def _options(value: Value) -> set[Value]:
