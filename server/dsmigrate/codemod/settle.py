@@ -50,8 +50,10 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     held.append(stage_said(training, facts, stage, setting, cause))
     held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
+    held += _disagreeing(held)
     for one in held:
-        settings.update(one.config)
+        for key, setting in one.config.items():
+            settings[key] = _either(settings[key], setting) if key in settings and key.endswith(".enabled") else setting
     if facts.options.precision != "keep":
         settings = {key: value for key, value in settings.items() if not key.startswith("torch_autocast")}
     config, said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
@@ -59,6 +61,29 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     code = _config_code(facts, settings)
     imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     return Settled(tuple(_with_config(one, code, imports) for one in held), config, stage, setting.code)
+
+
+def _either(one: Setting, other: Setting) -> Setting:
+    """What two decisions switch on: native amp and apex, each by an option of its own."""
+    if one == other:
+        return one
+    if any(setting.static and not setting.code for setting in (one, other)):
+        return Setting(None, static=True)
+    codes = dict.fromkeys(setting.code for setting in (one, other) if setting.code)
+    joined = " or ".join(f"({code})" if " if " in code and len(codes) > 1 else code for code in codes)
+    return Setting(None, static=bool(one.static or other.static), code=joined)
+
+
+def _disagreeing(held: Iterable[Decision]) -> Iterable[Decision]:
+    """A mark where two decisions switch autocast on in different types."""
+    kinds: dict[tuple[Any, str], Decision] = {}
+    for one in held:
+        setting = one.config.get("torch_autocast.dtype")
+        if setting is not None:
+            kinds.setdefault((setting.static, setting.code), one)
+    for one in list(kinds.values())[1:]:
+        yield Decision("MG307", Kind.TODO, one.module, one.node, "torch_autocast has another type in other runs: set it in ds_config.json",
+                       "the engine reads one type when it is made")  # fmt: skip
 
 
 def _test(decision: Decision, facts: Facts) -> str | None:

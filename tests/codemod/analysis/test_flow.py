@@ -252,7 +252,7 @@ def test_a_handler_starts_from_whatever_the_body_had_done() -> None:
 def test_a_name_that_only_a_handler_leaves_out_is_bound_behind_it() -> None:
     assert (
         values("try:\n    import apex\n    has = True\nexcept ImportError:\n    has = False")["has"]
-        == "True if maybe | False if maybe"
+        == "True if passes(:6) | False if not passes(:6)"
     )
     assert values("try:\n    x = 1\nexcept ValueError:\n    raise")["x"] == "1"
 
@@ -289,8 +289,43 @@ def test_finally_is_run_on_the_ways_out_too() -> None:
 
 def test_the_else_of_try_is_run_where_the_body_comes_through() -> None:
     assert saved("try:\n    x = 1\nexcept ValueError:\n    x = 2\nelse:\n    x = 3\ntorch.save(x, 'x')") == [
-        "3 if maybe | 2 if maybe"
+        "3 if passes(:6) | 2 if not passes(:6)"
     ]
+
+
+def test_what_every_torch_has_is_there() -> None:
+    assert saved(
+        """
+        has = False
+        try:
+            if getattr(torch.cuda.amp, "autocast") is not None:
+                has = True
+        except AttributeError:
+            pass
+        torch.save(has, "x")
+        try:
+            from torch.cuda.amp import GradScaler
+            has = True
+        except ImportError:
+            has = False
+        torch.save(has, "x")
+        """
+    ) == ["True", "True"]
+
+
+def test_a_package_is_there_or_not_for_the_whole_run() -> None:
+    assert saved(
+        """
+        try:
+            import apex
+            has_apex = True
+        except ImportError:
+            has_apex = False
+        x = 1 if has_apex else 2
+        if has_apex:
+            torch.save(x, "x")
+        """
+    ) == ["1 if passes(:7)"]
 
 
 def test_match_takes_the_first_case_that_fits() -> None:
@@ -450,3 +485,19 @@ def test_tuples_that_hold_what_the_turn_before_made_do_not_grow() -> None:
         """
     )
     assert found["last"].count("tuple") <= 2
+
+
+def test_what_one_branch_of_a_loop_binds_to_one_thing_is_no_counter() -> None:
+    assert saved(
+        """
+        import unread
+        config, a, b = unread.config(), 0, 0
+        for epoch in range(unread.epochs()):
+            if epoch > a:
+                a = b
+            b = epoch
+            if dist.get_rank() == 0:
+                kept = {"config": config}
+                torch.save(kept["config"], "x")
+        """
+    ) == ["?8 if (rank == 0)"]

@@ -186,3 +186,42 @@ def test_a_level_that_is_an_option_switches_autocast(default: str) -> None:
     assert found.config["torch_autocast"]["enabled"] is False
     said = [change.message for change in found.changes if change.kind is Kind.KEPT and change.code == "MG304"]
     assert said == ["This fits opt_level O0 and O1. For another one set the precision in ds_config.json."]
+
+
+def test_native_amp_and_apex_are_each_switched_by_what_chose_them() -> None:
+    script = """
+    try:
+        from apex import amp
+        has_apex = True
+    except ImportError:
+        has_apex = False
+    has_native = False
+    try:
+        if getattr(torch.cuda.amp, "autocast") is not None:
+            has_native = True
+    except AttributeError:
+        pass
+    from contextlib import suppress
+    kind, region, scaler = None, suppress, None
+    if args.fp16 and has_native:
+        kind = "native"
+    elif args.level != "O0" and has_apex:
+        kind = "apex"
+    if kind == "native":
+        region = torch.cuda.amp.autocast
+    elif kind == "apex":
+        model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
+    model = DDP(model)
+    for x in loader:
+        with region():
+            loss = model(x).sum()
+        optimizer.zero_grad()
+        if kind == "apex":
+            with amp.scale_loss(loss, optimizer) as scaled:
+                scaled.backward()
+        else:
+            loss.backward()
+        optimizer.step()
+    """
+    found = converted(START + textwrap.dedent(script))
+    assert 'torch_autocast={"enabled": args.fp16 or kind == "apex"}' in found.text

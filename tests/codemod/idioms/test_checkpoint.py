@@ -204,7 +204,7 @@ def test_an_exit_before_the_training_does_not_part_those_who_train(leave: str) -
 )
 def test_a_save_by_a_metric_of_each_rank_is_spoken_of(save: str) -> None:
     found = trained(save)
-    assert "keep=True" in gathers(found)[0]
+    assert any(keep in gathers(found)[0] for keep in ("keep=True", "keep=best"))  # which each rank knows of itself
     found.said("MG635", Kind.KEPT)
 
 

@@ -473,3 +473,49 @@ model = DDP(nn.Linear(4, 4).cuda())
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 """)
     assert found.status is Status.CONVERTED, found.changes
+
+
+SCALED = """
+class Trainer:
+    def __init__(self, config):
+        self.config = config
+        self.model, self.optimizer = self.made()
+        {early}
+    def made(self):
+        model = nn.Linear(4, 4).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        return DDP(model), optimizer
+    def train(self):
+        {late}
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            with torch.autocast("cuda", torch.float16, "fp16" in self.config):
+                loss = self.model(x).sum()
+            self.optimizer.zero_grad()
+            if "fp16" in self.config:
+                self.scaler.scale(loss).backward()
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
+            else:
+                loss.backward()
+                self.optimizer.step()
+dist.init_process_group("nccl")
+Trainer(sys.argv).train()
+"""
+
+
+def test_the_engine_is_told_of_a_scaler_behind_both() -> None:
+    made = "self.scaler = torch.amp.GradScaler('cuda')"
+    early = script(SCALED.format(early=made, late="pass"), loop="")
+    late = script(SCALED.format(early="pass", late=made), loop="")
+    for found in (early, late):
+        assert "MG302" not in {code for code, _ in found.todos}
+        lines = [line.strip() for line in found.text.splitlines()]
+        assert lines.index(made) < lines.index("ds_compat.use_grad_scaler(self.model, self.scaler)")
+
+
+def test_a_scaler_that_an_object_may_not_have_is_asked_for() -> None:
+    made = "self.scaler = torch.amp.GradScaler('cuda')"
+    early = f"if unread(config):\n            {made}"
+    found = script(SCALED.format(early=early, late="pass"), loop="")
+    assert "MG302" not in {code for code, _ in found.todos}
+    assert "ds_compat.use_grad_scaler(self.model, self.scaler)" in found.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -360,14 +360,19 @@ def _in_parentheses(value: Value, code: str | None) -> str:
 
 def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
     """A name or an attribute of one that holds a value at a place; None where there is none."""
+    return name_of(lambda held: held == value, names)
+
+
+def name_of(is_it: Callable[[Value], bool], names: tuple[Mapping[Any, Value], ...]) -> str | None:
+    """A name or an attribute of one that holds what is asked for at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:
         for name, held in scope.items():
             if (
                 isinstance(name, str)
                 and name not in hidden
-                and held == value
                 and not isinstance(held, Const)
+                and is_it(held)
                 and name.isidentifier()
             ):
                 return name
@@ -375,14 +380,14 @@ def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
             if not isinstance(name, str) or name in hidden:
                 continue
             for one in each(held):
-                way = _way_in(one, value, frozenset())
+                way = _way_in(one, is_it, frozenset())
                 if way is not None:
                     return f"{name}{way}"
         hidden.update(name for name in scope if isinstance(name, str))
     return None
 
 
-def _way_in(of: Value, value: Value, seen: frozenset[Obj]) -> str | None:
+def _way_in(of: Value, is_it: Callable[[Value], bool], seen: frozenset[Obj]) -> str | None:
     """The attributes that lead from a thing to a value, in trees of settings over several."""
     if (
         not isinstance(of, Obj)
@@ -393,9 +398,9 @@ def _way_in(of: Value, value: Value, seen: frozenset[Obj]) -> str | None:
         return None
     for name, inner in of.own.items():
         if isinstance(name, str) and name.isidentifier():
-            if _now(of, name, inner) == value:
+            if is_it(_now(of, name, inner)):
                 return f".{name}"
-            deeper = _way_in(inner, value, seen | {of}) if of.kind is Kind.NAMESPACE else None
+            deeper = _way_in(inner, is_it, seen | {of}) if of.kind is Kind.NAMESPACE else None
             if deeper is not None:
                 return f".{name}{deeper}"
     return None

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsmigrate.codemod.analysis.analysis import Analysis, code_for, is_left_out, library_said, named, static_value
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, negate
+from dsmigrate.codemod.analysis.analysis import (
+    Analysis,
+    code_for,
+    is_left_out,
+    library_said,
+    name_of,
+    named,
+    static_value,
+)
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, negate
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
 
@@ -47,9 +55,8 @@ def condition_said(condition: Condition, names: Names) -> str | None:
     if condition is FALSE:
         return "False"
     if isinstance(condition, Literal):
-        if condition.holds:
-            return said(condition.atom, names)
-        return _negated(condition.atom, names)
+        code = said(condition.atom, names) if condition.holds else _negated(condition.atom, names)
+        return code or _named(condition, names)
     if isinstance(condition, Several):
         name = _named(condition, names)
         if name is not None:
@@ -65,13 +72,42 @@ def condition_said(condition: Condition, names: Names) -> str | None:
     return None
 
 
-def _named(condition: Several, names: Names) -> str | None:
-    """A name that holds a condition, or its opposite."""
-    name = named(from_condition(condition), names)
-    if name is not None:
-        return name
-    opposite = named(from_condition(negate(condition)), names)
-    return None if opposite is None else f"not {opposite}"
+def _named(condition: Condition, names: Names) -> str | None:
+    """What holds a condition, or its opposite: a name, or the comparison of one with a constant."""
+    for wanted, word, compares in ((condition, "", "=="), (negate(condition), "not ", "!=")):
+        value = from_condition(wanted)
+        name = name_of(lambda held, wanted=wanted, value=value: held == value or _holds(held) is wanted, names)  # type: ignore[misc]
+        if name is not None:
+            return f"{word}{name}"
+        texts: list[str] = []
+        name = name_of(lambda held, wanted=wanted, texts=texts: _is_text(held, wanted, texts), names)  # type: ignore[misc]
+        if name is not None:
+            return f"{name} {compares} {code_for(Const(texts[0]), ())}"
+    return None
+
+
+def _is_text(value: Value, condition: Condition, texts: list[str]) -> bool:
+    """Whether one of several constants is a text under a condition, and nothing else is; notes the text."""
+    if isinstance(value, Choice) and all(isinstance(one, Const) for _, one in value.options):
+        texts += [
+            one.value
+            for there, one in value.options
+            if there is condition and isinstance(one, Const) and isinstance(one.value, str)
+        ]
+    return bool(texts)
+
+
+def _holds(value: Value) -> Condition | None:
+    """Where one of several constants and options counts as true."""
+    if not isinstance(value, Choice) or not all(isinstance(one, Const | Expr) for _, one in value.options):
+        return None
+    ways = [
+        both(condition, (TRUE if one.value else FALSE) if isinstance(one, Const) else Literal(one))
+        for condition, one in value.options
+        if isinstance(one, Const | Expr)
+    ]
+    found = either(*ways)
+    return found if isinstance(found, Literal) or (isinstance(found, Several) and not found.unsure) else None
 
 
 _OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "is": "is not", "in": "not in"}

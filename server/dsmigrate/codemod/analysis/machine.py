@@ -746,7 +746,7 @@ class Machine(ABC):
                 self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
                 continue
             found = choose((MAYBE, changes.get((obj, key), now)) for changes in ends)
-            if found is now or (_options(found) <= _options(now) and count != _IMPATIENT):
+            if found is now or (_options(found) <= _options(now) and (count != _IMPATIENT or _is_one(now))):
                 continue
             widened = self._widened(loop, obj, key, now, found, certain=count > 0)
             if _options(widened) != _options(now):
@@ -929,6 +929,11 @@ def _is_in(tuples: Sequence[Tup], value: Value) -> bool:
     return any(
         one in tuples or any(_is_in(tuples, item) for item in one.items) for one in each(value) if isinstance(one, Tup)
     )
+
+
+def _is_one(value: Value) -> bool:
+    """Whether plain data is at most one thing wherever it is bound."""
+    return sum(isinstance(one, Const | Expr) for one in each(value)) <= 1
 
 
 def _options(value: Value) -> set[Value]:

@@ -9,7 +9,7 @@ from typing import Any
 from dsmigrate.codemod.analysis.attributes import define_class
 from dsmigrate.codemod.analysis.calls import define_function
 from dsmigrate.codemod.analysis.classes import bases_of
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, both, either
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, both, either, negate
 from dsmigrate.codemod.analysis.events import BlockKind
 from dsmigrate.codemod.analysis.expressions import augmented, delete
 from dsmigrate.codemod.analysis.iteration import each_item
@@ -100,10 +100,12 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     known = len(run.frame.stops)
     with run.inside(BlockKind.TRY, node):
         alive = run.body(node.body)
-        through = _caught(run, node, alive, mark, known) if node.handlers else alive
+        asks = [one for one in node.body if not _is_plain(one)]
+        fails = bool(node.handlers) and not (asks and all(_is_there(run, one) for one in asks))
+        through = _caught(run, node, alive, mark, known) if fails else alive
         if alive is DEAD and through is TRUE and any(len(ways) > count for ways, count in since):
             through = MAYBE  # where an error came before the way out
-        if node.orelse and alive is not DEAD and not node.handlers:
+        if node.orelse and alive is not DEAD and not fails:
             through = both(alive, run.body(node.orelse))
     if node.finalbody:
         ends: list[Condition] = []
@@ -116,6 +118,42 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     return through
 
 
+def _is_there(run: Machine, node: ast.stmt) -> bool:
+    """Whether a statement only asks for what every torch has: ``from torch.cuda.amp import autocast``."""
+    match node:
+        case ast.Import():
+            return all(alias.name in _IN_EVERY_TORCH for alias in node.names)
+        case ast.ImportFrom(module=str(base), level=0):
+            return all(f"{base}.{alias.name}" in _IN_EVERY_TORCH for alias in node.names)
+        case ast.If():
+            return all(_is_there(run, one) for one in (ast.Expr(node.test), *node.body, *node.orelse))
+        case ast.Assign(targets=[ast.Name()]) | ast.Expr():
+            return all(
+                isinstance(one, ast.Constant)
+                or (_asks(one) and isinstance(found := run.value(one), Lib) and found.name in _IN_EVERY_TORCH)
+                for one in (
+                    [node.value.left, *node.value.comparators] if isinstance(node.value, ast.Compare) else [node.value]
+                )
+            )
+    return _is_plain(node)
+
+
+def _asks(node: ast.expr) -> bool:
+    """Whether an expression reads a name or an attribute, and does nothing else."""
+    return isinstance(node, ast.Name | ast.Attribute) or (
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr"
+    )
+
+
+_IN_EVERY_TORCH = frozenset(
+    [
+        *("torch", "torch.distributed", "torch.nn", "torch.multiprocessing", "torch.cuda.amp", "torch.cuda"),
+        *("torch.cuda.amp.autocast", "torch.cuda.amp.GradScaler", "torch.nn.SyncBatchNorm"),
+        *("torch.nn.parallel", "torch.nn.parallel.DistributedDataParallel", "torch.utils.data.distributed"),
+    ]
+)
+
+
 def _caught(run: Machine, node: ast.Try, alive: Condition, mark: int, known: int) -> Condition:
     """Run the handlers of a body that has been run, and go on from where they and the body meet."""
     frame = run.frame
@@ -123,26 +161,42 @@ def _caught(run: Machine, node: ast.Try, alive: Condition, mark: int, known: int
     frame.stops[known:] = [] if catches_ends else [stop for stop in frame.stops[known:] if not stop.is_error]
     on_the_way = run.state.written(mark)
     ways: list[tuple[Condition, Changes]] = []
+    is_guard = len(node.handlers) == 1 and all(map(_is_of_guard, node.body))
+    passes: Condition = Literal(Expr("passes", node)) if is_guard else MAYBE
     if alive is not DEAD:
         left = run.body(node.orelse) if node.orelse else TRUE
         if left is not DEAD:
-            ways.append((MAYBE, run.state.changes(mark)))
+            ways.append((passes, run.state.changes(mark)))
     run.state.undo(mark)
     for handler in node.handlers:
         run.state.may_be(on_the_way, (handler, run.context))
-        with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
+        with run.assuming(negate(passes), handler, kind=BlockKind.HANDLER):
             if handler.type is not None:
                 run.block.label = run.value(handler.type)
             if handler.name:
                 run.bind_name(handler.name, run.unread(handler, tag="error"))
             left = run.body(handler.body)
         if left is not DEAD:
-            ways.append((MAYBE, run.state.changes(mark)))
+            ways.append((negate(passes), run.state.changes(mark)))
         run.state.undo(mark)
     if not ways:
         return DEAD
     run.meet(ways, node)
     return alive if alive is not DEAD and alive.varies else TRUE
+
+
+def _is_of_guard(node: ast.stmt) -> bool:
+    """Whether a statement may be in a ``try`` that asks whether a package is there: that is so for the whole run."""
+    return _is_plain(node) or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    """Whether a statement does nothing, or binds names to a constant."""
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and all(isinstance(target, ast.Name) for target in node.targets)
+    )
 
 
 def _catches_ends(run: Machine, kinds: ast.expr | None) -> bool:

@@ -189,8 +189,12 @@ class Training:
             return None
         made = {one: event.number for event in self.events(Happening.MADE) for one in each(event["what"])}
         found: list[tuple[Moment, str, str]] = []
+        made = (event for event in self.events(Happening.MADE) if any(one in wanted for one in each(event["what"])))
+        last = max((event.number for event in made), default=0)
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
-            if moment.node is not site.node and last_number(moment.node, moment) <= site.number:
+            number, inside = last_number(moment.node, moment), set(ast.walk(moment.node))
+            is_around = any(block.node in inside for block in site.block.around()) and number >= site.number
+            if (moment.node is not site.node and not is_around and number <= site.number) or number < last:
                 continue
             there = {
                 one for one in wanted if made.get(one, 0) <= moment.number

@@ -134,15 +134,15 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     wrapped = either(*(event.condition for event in training.wraps))
     ways = {event: left_of(within(event, common), wrapped) for event in trained}
     enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
-    switches = {_switched(event) for event in trained}
-    if None not in switches and len(switches) == 1:  # one region, or several that are switched together
-        return found[trained[0]].under(wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
     dtype = next(iter(dtypes)) if dtypes else None
     for one in sorted({enabled, *(one.enabled for one in found.values())}, key=lambda one: (one.size, one.serial)):
         wanted = Precision(one, dtype).under(wrapped)
         if all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained):
             return wanted if len(dtypes) <= 1 else None
+    switches = {_switched(event) for event in trained}
+    if None not in switches and len(switches) == 1:  # one region, or several that are switched together
+        return found[trained[0]].under(wrapped)
     return None
 
 

@@ -189,6 +189,9 @@ def _lines(
     ways = [one for held in found for one in (held.options if isinstance(held, Choice) else ((TRUE, held),))]
     if any(one is UNBOUND for _, one in ways):  # on some ways nothing is bound to the name
         test = condition_said(either(*(condition for condition, one in ways if one in scalers)), names)
+        holder, _, attribute = name.rpartition(".")
+        if test is None and holder:
+            test = f'hasattr({holder}, "{attribute}")'
         return None if test is None else ((f"if {test}:",), (f"    {line}",))
     if any(one == NONE for _, one in ways):
         return (f"if {name} is not None:",), (f"    {line}",)
