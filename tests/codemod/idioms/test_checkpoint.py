@@ -428,3 +428,9 @@ def test_a_state_is_gathered_when_the_tests_around_the_save_say_also_if_their_va
     assert line.startswith("if (args.every > 0 and self.turn % len(self.loader) == 0")
     assert ") or (self.turn == 7 and self.turn % args.every == 0):" in line
     assert "best" not in line
+
+
+def test_a_model_that_is_not_read_may_have_frozen_parameters() -> None:
+    found = trained(SAVE, model='fill.__dict__["net"](4).cuda()\n    model = DDP(model)')
+    assert "groups = ds_compat.parameter_groups(optimizer)\n" in found.text
+    assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text
