@@ -186,3 +186,10 @@ def test_a_level_that_is_an_option_switches_autocast(default: str) -> None:
     assert found.config["torch_autocast"]["enabled"] is False
     said = [change.message for change in found.changes if change.kind is Kind.KEPT and change.code == "MG304"]
     assert said == ["This fits opt_level O0 and O1. For another one set the precision in ds_config.json."]
+
+
+def test_what_reaches_into_the_scalers_of_apex_is_marked() -> None:
+    set_up = '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n'
+    line = "    amp._amp_state.loss_scalers[0]._loss_scale = 2**20\n"
+    found = converted(START + APEX.replace(set_up, set_up + line))
+    assert "no scalers" in found.said("MG304", Kind.TODO).message
