@@ -15,6 +15,7 @@ from dsmigrate.codemod.idioms.config.stage import offload, preferred
 from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
+from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template, brings
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",

@@ -226,3 +226,34 @@ def test_gradients_that_no_step_used_are_dropped(loop: str, dropped: bool) -> No
 )
 def test_gradients_that_outlive_their_step_are_marked(loop: str) -> None:
     assert script(loop).said("MG407", Kind.TODO)
+
+
+def test_what_a_layer_of_a_library_gives_holds_no_gradients() -> None:
+    found = converted(
+        HEAD
+        + """
+        class Norm(nn.LayerNorm):
+            def forward(self, x):
+                return super().forward(x.float()).to(x.dtype)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = Norm(4)
+
+            def forward(self, x):
+                return self.norm(x).permute(1, 0)
+
+        dist.init_process_group("nccl")
+        model = DDP(Net().cuda())
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for i, x in enumerate(torch.utils.data.DataLoader(list(range(4)))):
+            loss = model(x.cuda()).mean() / 4
+            loss.backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+        """
+    )
+    assert "MG409" not in found.codes(Kind.KEPT)
+    assert found.config["zero_optimization"]["stage"] == 1

@@ -225,3 +225,10 @@ def test_native_amp_and_apex_are_each_switched_by_what_chose_them() -> None:
     """
     found = converted(START + textwrap.dedent(script))
     assert 'torch_autocast={"enabled": args.fp16 or kind == "apex"}' in found.text
+
+
+def test_what_reaches_into_the_scalers_of_apex_is_marked() -> None:
+    set_up = '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n'
+    line = "    amp._amp_state.loss_scalers[0]._loss_scale = 2**20\n"
+    found = converted(START + APEX.replace(set_up, set_up + line))
+    assert "no scalers" in found.said("MG304", Kind.TODO).message

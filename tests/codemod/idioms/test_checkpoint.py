@@ -381,3 +381,56 @@ def test_a_save_in_the_arm_of_one_rank_that_trains_there_is_marked() -> None:
     found = _shown("Loader(list(range(8)))")
     assert found.said("MG633", Kind.TODO)
     assert "gather_checkpoint" not in found.text
+
+
+def test_a_state_is_gathered_when_the_tests_around_the_save_say_also_if_their_values_cannot_be_said() -> None:
+    found = converted(
+        HEAD
+        + """
+        import argparse
+        from lab import data
+
+        class Trainer:
+            def __init__(self, model, loader, args):
+                self.model, self.loader, self.args, self.turn = model, loader, args, 0
+                self.optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+                self.is_first = dist.get_rank() == 0
+
+            def fit(self):
+                for x in self.loader:
+                    loss = self.model(x.cuda()).mean()
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    best = self.turn == 7
+                    if self.is_first:
+                        print(loss.item())
+                        if self.turn % len(self.loader) == 0 and self.args.every > 0:
+                            self.save()
+                        if self.turn % self.args.every == 0:
+                            best = self.turn == 7
+                            if best:
+                                self.save()
+                    self.turn += 1
+
+            def save(self):
+                torch.save(self.optimizer.state_dict(), "last.pt")
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--every", type=int, default=4)
+        args = parser.parse_args()
+        dist.init_process_group("nccl")
+        loader = torch.utils.data.DataLoader(data(args)) if args.every else data(4)
+        Trainer(DDP(nn.Linear(4, 2).cuda()), loader, args).fit()
+        """
+    )
+    line = next(one.strip() for one in found.text.splitlines() if "self.turn % len(self.loader) == 0" in one)
+    assert line.startswith("if (args.every > 0 and self.turn % len(self.loader) == 0")
+    assert ") or (self.turn == 7 and self.turn % args.every == 0):" in line
+    assert "best" not in line
+
+
+def test_a_model_that_is_not_read_may_have_frozen_parameters() -> None:
+    found = trained(SAVE, model='fill.__dict__["net"](4).cuda()\n    model = DDP(model)')
+    assert "groups = ds_compat.parameter_groups(optimizer)\n" in found.text
+    assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text

@@ -802,3 +802,38 @@ def test_an_accelerator_of_any_kind_is_a_device() -> None:
         )
     )
     assert found.status is Status.CONVERTED
+
+
+def test_a_worker_that_is_also_called_for_the_default_device_gets_a_number() -> None:
+    found = converted(
+        HEAD
+        + """
+        import argparse
+        import torch.multiprocessing as mp
+
+        def worker(gpu, args):
+            rank = gpu if args.spawn else args.rank
+            dist.init_process_group("nccl", init_method=args.url, world_size=args.size, rank=rank)
+            model = nn.Linear(4, 4).cuda(gpu)
+            model = DDP(model, device_ids=[gpu]) if gpu is not None else DDP(model)
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+            for x in torch.utils.data.DataLoader(list(range(4))):
+                loss = model(x.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--spawn", action="store_true")
+        parser.add_argument("--gpu", type=int)
+        parser.add_argument("--rank", type=int, default=0)
+        parser.add_argument("--size", type=int, default=1)
+        parser.add_argument("--url", default="tcp://localhost:1234")
+        args = parser.parse_args()
+        if args.spawn:
+            mp.spawn(worker, nprocs=args.size, args=(args,))
+        else:
+            worker(args.gpu, args)
+        """
+    )
+    assert 'os.environ.setdefault("LOCAL_RANK", str(gpu or 0))' in found.text

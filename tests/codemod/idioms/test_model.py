@@ -319,3 +319,11 @@ class Pair(nn.Module):
 def test_the_optimizer_has_no_copies_of_frozen_parts(trains: bool) -> None:
     found = trained(helpers=PAIR.format(trained=trains), model="model = DDP(Pair())")
     assert ("refresh_masters" in found.parts) is trains
+
+
+def test_an_average_in_copies_of_the_weights_writes_no_weights() -> None:
+    found = trained(
+        before="shadow = {n: p.detach().clone() for n, p in model.module.named_parameters()}",
+        step="for n, p in model.module.named_parameters():\n    shadow[n] += 0.1 * (p.data - shadow[n])",
+    )
+    assert "refresh_masters" not in found.parts

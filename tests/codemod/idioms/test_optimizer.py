@@ -274,3 +274,25 @@ for step, x in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):
     )
     assert not found.todos
     assert "basic_optimizer" in found.text
+
+
+def test_parts_of_an_unread_model_that_are_named_by_itself_are_no_other_module() -> None:
+    found = converted(
+        HEAD
+        + """
+        from lab import build
+
+        dist.init_process_group("nccl")
+        model = build(4).cuda()
+        groups = [{"params": getattr(model, name).parameters(), "lr": 0.1} for name in model.trained]
+        optimizer = torch.optim.Adam(groups, lr=0.01)
+        model = DDP(model)
+        for x in torch.utils.data.DataLoader(list(range(4))):
+            loss = model(x.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    )
+    assert "MG608" not in found.codes(Kind.KEPT)
+    assert "optimizer.zero_grad()" not in found.text

@@ -402,10 +402,14 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     finally:
         run.in_forward -= 1
     if found is None:
-        tensors = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
-        found = joined_tensor(tensors) if tensors or not outermost else Tensor()
-        found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
+        found = _of_unread_layer(run, given)
     return tagged(run, found, made, node) if outermost else found
+
+
+def _of_unread_layer(run: Machine, given: Given) -> Tensor:
+    """What the forward of a library's module gives."""
+    found = joined_tensor([one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)])
+    return Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
 
 
 def _of_rank(value: Value) -> Value:
@@ -625,6 +629,8 @@ def _of_base(run: Machine, instance: Obj, base: str | None, name: str, given: Gi
     if name == "__getattr__" and given.args and isinstance(given.args[0], Const):
         return run.settle(instance.get(given.args[0].value, Expr("field", instance, given.args[0].value)))
     role = role_of(instance)
+    if role is Role.MODEL and name == "forward":
+        return _of_unread_layer(run, given)
     handler = METHODS.get((role, name)) if role is not None else None
     if handler is not None:
         return handler(Call(run, name, given, node), instance)

@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from dsmigrate.codemod.analysis.analysis import dividing, may_part, under
+from dsmigrate.codemod.analysis.analysis import dividing, held_at, may_part, under, values_at
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value, each
+from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Lib, Obj, Tup, Value, each, may_vary, option_of
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -59,7 +59,11 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     when = [
         part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE
     ]
-    return Meeting(block.module, step.node, engine, _when(when, block.names), keep, by_data)
+    test = _when(when, block.names)
+    if condition_said(both(*when), block.names) is None:
+        more = [part for part in _tested(training, block, event) if part not in test]
+        test = " and ".join(([test] if test else []) + more)
+    return Meeting(block.module, step.node, engine, test, keep, by_data)
 
 
 def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting | None]:
@@ -198,6 +202,57 @@ def _when(left: list[Condition], names: Names) -> str:
         return "" if said == "True" else said
     parts = [text for part in left if (text := condition_said(part, names)) is not None]
     return " and ".join(f"({text})" if " or " in text else text for text in dict.fromkeys(parts))
+
+
+def _tested(training: Training, place: Block, event: Event) -> Iterator[str]:
+    """The parts of tests around an event that read the same at the place: of names that hold one thing on all ranks."""
+    assert place.node is not None
+    assert place.module is not None
+    outer = place.module.step(place.node)
+    inner: Event | Block = event
+    for block in event.block.around():
+        if (
+            block.kind is BlockKind.BRANCH
+            and isinstance(block.node, ast.If)
+            and inner.node is not None
+            and block.module is place.module
+            and block.module.step(block.node).function is outer.function
+            and any(inner.node in ast.walk(one) for one in block.node.body)
+        ):
+            stored = {
+                ast.unparse(one)
+                for one in ast.walk(outer.function or place.module.tree)
+                if isinstance(one, ast.Name | ast.Attribute)
+                and isinstance(one.ctx, ast.Store)
+                and outer.node.lineno <= one.lineno < block.node.lineno
+            }
+            test = block.node.test
+            parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+            for one in parts:
+                if _is_one(training, one, block.names, stored):
+                    yield f"({ast.unparse(one)})" if isinstance(one, ast.BoolOp | ast.IfExp) else ast.unparse(one)
+        if block is place:
+            return
+        inner = block
+
+
+def _is_one(training: Training, part: ast.expr, names: Names, stored: set[str]) -> bool:
+    """Whether an expression only reads, of all ranks the same, and nothing that is stored meanwhile."""
+    match part:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Attribute()], keywords=[]):
+            return _is_one(training, part.args[0], names, stored)
+        case ast.Name() | ast.Attribute():
+            run = training.analysis.run
+            held = held_at(run, names, part) or []
+            if not held and isinstance(part, ast.Attribute):
+                bases = values_at(run, names, part.value) or []
+                held = [
+                    option_of(one, part.attr) for one in bases if isinstance(one, Obj) and one.kind is Kind.NAMESPACE
+                ]
+            return held != [] and ast.unparse(part) not in stored and not any(map(may_vary, held))
+    return isinstance(part, ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant) and all(
+        _is_one(training, one, names, stored) for one in ast.iter_child_nodes(part) if isinstance(one, ast.expr)
+    )
 
 
 def _who(varying: list[Condition], block: Block, event: Event) -> str:

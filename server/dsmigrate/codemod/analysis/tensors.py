@@ -125,6 +125,8 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
     if name == "requires_grad_":
         run.event(Happening.THAW, node, of=of, value=given.get(0, "requires_grad", TRUE_VALUE))
         return of
+    if name == "clone" and of.kind in {TensorKind.PARAMETER, TensorKind.WEIGHT, TensorKind.BUFFER}:
+        return replace(of, kind=TensorKind.DATA, of=None)  # what is written there reaches no model
     if name in _STAYS:
         if name in {"to", "cuda"} and of.kind is TensorKind.DATA:
             run.event(Happening.MOVED, node, of=of)

@@ -187,7 +187,6 @@ class Training:
         site = self.site
         if not isinstance(site, Site):
             return None
-        made = {one: event.number for event in self.events(Happening.MADE) for one in each(event["what"])}
         found: list[tuple[Moment, str, str]] = []
         made = (event for event in self.events(Happening.MADE) if any(one in wanted for one in each(event["what"])))
         last = max((event.number for event in made), default=0)
@@ -196,10 +195,7 @@ class Training:
             is_around = any(block.node in inside for block in site.block.around()) and number >= site.number
             if (moment.node is not site.node and not is_around and number <= site.number) or number < last:
                 continue
-            there = {
-                one for one in wanted if made.get(one, 0) <= moment.number
-            }  # what objects hold is known at the end
-            engine, other = self.engine_names(moment.names), paths_to(moment.names, there)
+            engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
             if engine and other:
                 found.append((moment, engine[0], other[0]))
         function = site.module.step(site.node).function

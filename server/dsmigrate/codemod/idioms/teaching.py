@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Tensor, Value, each
+from dsmigrate.codemod.analysis.values import Expr, Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Kind
@@ -38,6 +38,8 @@ def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Ite
 
 def _may_be_frozen(training: Training) -> bool:
     """Whether parameters of the model may be frozen: torch's format counts them, DeepSpeed drops them."""
+    if any(isinstance(one, Expr) and one.op == "unknown" for one in training.models):
+        return True
     for event in training.events(Happening.THAW, Happening.MADE):
         if event.kind is Happening.THAW:
             of = event["of"]

@@ -66,3 +66,9 @@ def _state_dict(asked: Call) -> Value:
 def _load_state_dict(asked: Call) -> Value:
     asked.run.event(Happening.AMP, asked.node, name=Const("load_state_dict"))
     return NONE
+
+
+@function("apex.amp._amp_state.loss_scalers.__getitem__")
+def _scaler(asked: Call) -> Value:
+    asked.run.event(Happening.AMP, asked.node, name=Const("loss_scalers"))
+    return asked.run.unread(asked.node)

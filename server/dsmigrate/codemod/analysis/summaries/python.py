@@ -336,6 +336,8 @@ def _getattr(asked: Call) -> Value:
         )
     if isinstance(name, Expr) and isinstance(of, Lib):
         return Expr("getattr", of, name)
+    if isinstance(name, Expr) and isinstance(whole := run.settle(of), Expr) and whole.op == "unknown":
+        return Expr("part", whole, name)
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
     if default is UNBOUND:

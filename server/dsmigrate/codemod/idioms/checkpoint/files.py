@@ -226,7 +226,9 @@ def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterato
     keeps = {found.keep for _, found in pairs}
     tests = {found.test for _, found in pairs}
     keep = next(iter(keeps)) if len(keeps) == 1 else "True"
-    test = next(iter(tests)) if len(tests) == 1 else ""
+    parts = {one: set(one.split(" and ")) for one in tests}
+    wide = sorted(one for one in tests if one and not any(parts[other] < parts[one] for other in tests))
+    test = "" if "" in tests else " or ".join(wide if len(wide) == 1 else map("({})".format, wide))
     has_optimizer = any(_is_of_optimizer(training, one) for one, _ in pairs)
     more = (f", keep={keep}" if keep else "") + ("" if has_optimizer else ", optimizer=False")
     line = f"ds_compat.gather_checkpoint({place.engine}{more})"

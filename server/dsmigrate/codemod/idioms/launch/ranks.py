@@ -86,6 +86,8 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
         always = len(lacking) == sum(max(len(one.rank), 1) for one in here) and all(
             one.spawn is not None for one in here
         )
+        if group.spawn is not None and not always:  # None in a worker that is called for the default device
+            number = number.replace(")", " or 0)")
         line = f'os.environ["LOCAL_RANK"] = {number}' if always else f'os.environ.setdefault("LOCAL_RANK", {number})'
         lines.setdefault((line, group.event.module.step(group.event.node).function), []).append((group, code, number))
     for (line, _), several in lines.items():
@@ -143,7 +145,7 @@ def _place(events: list[Event], number: str) -> ast.stmt:
     steps = [event.module.step(event.node) for event in events]
     function = steps[0].function
     taken = {arg.arg for arg in (*function.args.posonlyargs, *function.args.args)} if function is not None else set()
-    if number.removeprefix("str(").removesuffix(")").split(".")[0] in taken:
+    if number.removeprefix("str(").removesuffix(")").split(" ")[0].split(".")[0] in taken:
         for one in steps[0].around():
             if all(any(other.body is one.body for other in step.around()) for step in steps[1:]):
                 return one.node

@@ -63,7 +63,7 @@ def step(training: Training, facts: Facts) -> Iterator[Decision]:
             )
             continue
         yield Decision(
-            "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()", "the engine clips, steps and zeroes",
+            "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()", "the engine steps and zeroes",
             edits=(Replace(event.module, node, (f"{engine}.step()",)),),
         )  # fmt: skip
 

@@ -144,10 +144,12 @@ def _is_same(module: Module, test: ast.If, region: ast.With, loss: ast.expr) -> 
 def _states(training: Training) -> Iterator[Decision]:
     for event in training.events(Happening.AMP):
         if "name" in event.what:
-            yield Decision(
-                "MG304", Kind.TODO, event.module, event.node, "take the state of the scaler that ds_compat.scale_losses gives: apex amp has none now",
-                "apex amp is not used any more",
-            )  # fmt: skip
+            message = (
+                "apex amp is not set up any more and has no scalers: take this out"
+                if event["name"] == Const("loss_scalers")
+                else "take the state of the scaler that ds_compat.scale_losses gives: apex amp has none now"
+            )
+            yield Decision("MG304", Kind.TODO, event.module, event.node, message, "apex amp is not used any more")
 
 
 def _precision(
