@@ -152,3 +152,36 @@ def test_gradients_that_are_taken_through_the_engine_are_marked() -> None:
         )
     )
     assert found.said("MG413", Kind.TODO)
+
+
+def test_the_engine_is_called_by_the_name_that_always_holds_it() -> None:
+    found = converted(
+        HEAD
+        + """
+import unread
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+
+    def train(self, loader):
+        for x in loader:
+            loss = self.model(x).sum()
+            bare = self.model.module if hasattr(self.model, "module") else self.model
+            if hasattr(bare, "scale"):
+                bare.scale.sum()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+dist.init_process_group("nccl")
+model = unread.model().cuda()
+if int(os.environ["WORLD_SIZE"]) > 1:
+    model = DDP(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+Trainer(model, optimizer).train(torch.utils.data.DataLoader(data, batch_size=8))
+"""
+    )
+    assert "self.model.backward(loss)" in found.text
+    assert "bare.backward" not in found.text

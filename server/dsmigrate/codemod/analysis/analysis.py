@@ -254,8 +254,12 @@ def within(event: Event, outer: Block) -> Condition:
 
 
 def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
-    """How a place with some names can say a thing: by a name, or by attributes of what a name holds; the shortest first."""
+    """How a place with some names can say a thing: by a name, or by attributes of what a name holds.
+
+    The shortest comes first, but for a name that may also be unbound or another thing there.
+    """
     found: list[str] = []
+    loose: set[str] = set()
     hidden: set[str] = set()
     for scope in names:
         for name, value in scope.items():
@@ -263,10 +267,12 @@ def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Ob
                 continue
             if any(one in wanted for one in each(value)):
                 found.append(name)
+                if isinstance(value, Choice) and any(option not in wanted for _, option in value.options):
+                    loose.add(name)
             elif depth:
                 found += [f"{name}.{inner}" for inner in _attributes(value, wanted, depth)]
         hidden.update(name for name in scope if isinstance(name, str))
-    return sorted(dict.fromkeys(found), key=lambda path: path.count("."))
+    return sorted(dict.fromkeys(found), key=lambda path: (path in loose, path.count(".")))
 
 
 def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iterator[str]:
