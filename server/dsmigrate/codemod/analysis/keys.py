@@ -40,6 +40,8 @@ def key_of(value: object) -> str:
             return f"?{_code(node)}"
         case Expr(op="loaded"):
             return f"loaded({key_of(value.args[0])})"
+        case Expr(op="one of"):
+            return "one of many"  # where they meet first differs by run
         case Expr(op="condition"):
             return condition_key(value.args[0])
         case Expr():
