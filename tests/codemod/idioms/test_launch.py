@@ -404,7 +404,7 @@ def test_a_local_rank_of_none_is_said_to_be_another() -> None:
             train=ALONE.format(test="args.local_rank != -1"),
         )
     )
-    assert found.said("MG216").message.endswith("Its local rank is 0 there, not -1.")
+    assert found.said("MG216").message.endswith("Local rank is 0, not -1.")
 
 
 def test_a_script_for_the_cpu_alone_is_told_how_to_stay_there() -> None:

@@ -71,7 +71,7 @@ def alone(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _said(training: Training) -> Decision:
     script = posixpath.basename(training.analysis.project.entry)
-    missed = " Its local rank is 0 there, not -1." if _asks_for_none(training) else ""
+    missed = " Local rank is 0, not -1." if _asks_for_none(training) else ""
     event = training.wraps[0]
     return Decision(
         "MG216", Kind.KEPT, event.module, event.node, told("Start one process with `torchrun --nproc_per_node 1`; `python {script}` no longer works.{missed}", script=script, missed=missed),
