@@ -34,7 +34,7 @@ from dsmigrate.codemod.analysis.containers import (
     put_item,
 )
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
-from dsmigrate.codemod.analysis.keys import key_of
+from dsmigrate.codemod.analysis.keys import is_of_data, key_of
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
@@ -327,7 +327,7 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
             any(isinstance(one, Tensor) for one in each(value)) for value in (left, right)
         ):
             factor = right if any(isinstance(one, Tensor) for one in each(left)) else left
-            said = f"{'*' if isinstance(op, ast.Mult) else '/'} {key_of(factor)}"
+            said = f"{'*' if isinstance(op, ast.Mult) else '/'} {'data' if is_of_data(factor) else key_of(factor)}"
             joined = replace(
                 joined,
                 given=frozenset().union(*(one.given for one in tensors)),

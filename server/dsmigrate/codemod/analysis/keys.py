@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib,
 def condition_key(condition: Condition) -> str:
     """A condition as text without places."""
     if isinstance(condition, Literal):
-        key = f"{condition.atom.op} of data" if _is_of_data(condition.atom) else key_of(condition.atom)
+        key = f"{condition.atom.op} of data" if is_of_data(condition.atom) else key_of(condition.atom)
         return key if condition.holds else f"not {key}"
     if isinstance(condition, Several):
         word = " and " if condition.all_of else " or "
@@ -19,11 +19,11 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
-def _is_of_data(value: object) -> bool:
+def is_of_data(value: object) -> bool:
     """Whether a value is worked out from tensors, or is one of many: how far it can be followed differs by run."""
     if isinstance(value, Choice):
-        return any(_is_of_data(option) for _, option in value.options)
-    return isinstance(value, Expr) and (value.op in {"number", "one of"} or any(map(_is_of_data, value.args)))
+        return any(is_of_data(option) for _, option in value.options)
+    return isinstance(value, Expr) and (value.op in {"number", "one of"} or any(map(is_of_data, value.args)))
 
 
 _OF_DIRECTORIES = {"isfile": "exists", "is_file": "exists"}
