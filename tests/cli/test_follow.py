@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -15,6 +16,7 @@ from tests.codemod.projects import ENGINE, ENTRY
 from tests.migration.test_sets import write
 
 Captured = pytest.CaptureFixture[str]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,19 @@ def test_every_file_has_its_diff(capsys: Captured) -> None:
         "+++ b/train.py", "+++ b/ds_config.json", "+++ b/engine.py",
     ]  # fmt: skip
     assert "engine.py:7  MG401" in err
+
+
+def test_a_patch_made_below_the_root_of_a_project_names_files_from_there(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(".git").mkdir()
+    Path("tools").mkdir()
+    shutil.copy(EXAMPLES / "imagenet_resnet.py", "tools/main.py")
+    monkeypatch.chdir("tools")
+    assert run(["main.py"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("+++ ")] == [
+        "+++ b/main.py", "+++ b/ds_config.json", "+++ b/ds_compat.py",
+    ]  # fmt: skip
 
 
 def test_all_files_are_written_or_none() -> None:

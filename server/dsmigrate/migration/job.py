@@ -183,7 +183,7 @@ def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cac
         return read_below(first, root, path) if first.project is not None else None
 
     def shown(path: str) -> str:
-        return given[path].job.name if path in given else (root / path).as_posix()
+        return given[path].job.name if path in given else _from_here(root / path).as_posix()
 
     entries = [Entry(path, file.job.options) for path, file in given.items()]
     inside = {
@@ -195,14 +195,19 @@ def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cac
     return [_outcome(file, root, conversion, read_file) for file, conversion in zip(files, found, strict=True)]
 
 
+def _from_here(path: Path) -> Path:
+    """A path without the way up and down again: ``a.py`` for ``../here/a.py``."""
+    return path if path.is_absolute() else Path(os.path.relpath(path))
+
+
 def _outcome(file: Outcome, root: Path, found: Conversion, read_file: Callable[[str], bytes | None]) -> Outcome:
     job, base = file.job, resolved(root)
     modules = []
     for path, result in found.results.items():
         if path != found.entry and (result.changes or result.new_source is not None):
             text = read_file(path) or b""
-            modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
-    needs = None if found.compat is None else (root / found.compat.path, found.compat.parts)
+            modules.append(Outcome(Job(_from_here(root / path), root, job.options, text), result, text, decode(text).encoding))
+    needs = None if found.compat is None else (_from_here(root / found.compat.path), found.compat.parts)
     changed = [*(module.job.path for module in modules), *([needs[0]] if needs else [])]
     inside = all(relative(path, job.path.parent) for path in changed)
     own = job if inside else replace(job, root=root)
