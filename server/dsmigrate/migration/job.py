@@ -206,7 +206,9 @@ def _outcome(file: Outcome, root: Path, found: Conversion, read_file: Callable[[
     for path, result in found.results.items():
         if path != found.entry and (result.changes or result.new_source is not None):
             text = read_file(path) or b""
-            modules.append(Outcome(Job(_from_here(root / path), root, job.options, text), result, text, decode(text).encoding))
+            modules.append(
+                Outcome(Job(_from_here(root / path), root, job.options, text), result, text, decode(text).encoding)
+            )
     needs = None if found.compat is None else (_from_here(root / found.compat.path), found.compat.parts)
     changed = [*(module.job.path for module in modules), *([needs[0]] if needs else [])]
     inside = all(relative(path, job.path.parent) for path in changed)
