@@ -434,3 +434,41 @@ def test_a_model_that_is_not_read_may_have_frozen_parameters() -> None:
     found = trained(SAVE, model='fill.__dict__["net"](4).cuda()\n    model = DDP(model)')
     assert "groups = ds_compat.parameter_groups(optimizer)\n" in found.text
     assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "test"),
+    [
+        ("args.b", "args.a and args.b", "args.b"),
+        ("args.b", "args.x or (args.a and args.b)", "(args.b) or (args.x or (args.a and args.b))"),
+        ('args.kind == "b and c"', 'args.kind == "b"', """(args.kind == "b and c") or (args.kind == "b")"""),
+    ],
+)
+def test_of_two_saves_at_a_place_the_wider_test_alone_gathers(first: str, second: str, test: str) -> None:
+    found = converted(
+        HEAD
+        + f"""
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        for name in ("--a", "--b", "--x"):
+            parser.add_argument(name, action="store_true")
+        parser.add_argument("--kind", default="b")
+        args = parser.parse_args()
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(4, 2).cuda())
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for x in torch.utils.data.DataLoader(torch.randn(8, 4), batch_size=2):
+            optimizer.zero_grad()
+            model(x.cuda()).mean().backward()
+            optimizer.step()
+        if dist.get_rank() == 0:
+            if {first}:
+                torch.save(optimizer.state_dict(), "a.pt")
+            if {second}:
+                torch.save(optimizer.state_dict(), "b.pt")
+        """
+    )
+    lines = found.text.splitlines()
+    at = next(index for index, line in enumerate(lines) if "gather_checkpoint" in line)
+    assert lines[at - 1].strip() == f"if {test}:"

@@ -220,14 +220,21 @@ def _is_given_optimizer(training: Training, event: Event) -> bool:
     return any(training.is_optimizer(one) for one in held)
 
 
+def _conjuncts(test: str) -> frozenset[str]:
+    """The parts of a test that all have to hold: one of fewer of them holds wherever one of more does."""
+    node = ast.parse(test, mode="eval").body
+    is_and = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+    return frozenset(map(ast.unparse, node.values if is_and else [node]))  # type: ignore[attr-defined]
+
+
 def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:
     """One line for all saves behind one place."""
     event, place = pairs[0]
     keeps = {found.keep for _, found in pairs}
     tests = {found.test for _, found in pairs}
     keep = next(iter(keeps)) if len(keeps) == 1 else "True"
-    parts = {one: set(one.split(" and ")) for one in tests}
-    wide = sorted(one for one in tests if one and not any(parts[other] < parts[one] for other in tests))
+    parts = {one: _conjuncts(one) for one in tests if one}
+    wide = sorted(one for one in parts if not any(other < parts[one] for other in parts.values()))
     test = "" if "" in tests else " or ".join(wide if len(wide) == 1 else map("({})".format, wide))
     has_optimizer = any(_is_of_optimizer(training, one) for one, _ in pairs)
     more = (f", keep={keep}" if keep else "") + ("" if has_optimizer else ", optimizer=False")
