@@ -135,14 +135,22 @@ vscode() {  # tests/e2e/vscode drives it, in a window of Chromium
         die "the real VS Code could not be installed"
 }
 
-# Waits for a process that need not be a child; whether it ended well is for who started it to say.
-wait_for() { while kill -0 "$1" 2>/dev/null; do sleep 1; done; }
-
 failed=()
 step() {
     say "$1"
     shift
     "$@" || failed+=("$*")
+}
+
+declare -A begun=()
+begin() {  # name, command: in the background
+    "${@:2}" >"$said/$1" 2>&1 &
+    begun[$1]=$!
+}
+end() {  # name: waits, and shows what it said
+    say "$1"
+    wait "${begun[$1]}" || failed+=("$1")
+    cat "$said/$1"
 }
 
 # The unit suite: what goes through many values, and what needs more than Python, is left to the run of everything.
@@ -218,10 +226,14 @@ esac
 
 # Packages are fetched while the first tests run, and the real VS Code is driven while others compute: most of what a
 # window does is waiting. It goes first where it wants the processor, or it would lose keys and patience.
-trap 'kill $(jobs -p) 2>/dev/null' EXIT
-{ main_environment && editors; } & setting_up=$!
-said=$(mktemp)
-{ vscode && wait_for "$setting_up" && "$bin/python" -m pytest -q tests/e2e/vscode; } >"$said" 2>&1 & in_vscode=$!
+said=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
+in_vscode() { vscode && "$bin/python" -m pytest -q tests/e2e/vscode; }
+lint() { "$bin/ruff" check . && "$bin/ruff" format --check . && nice "$bin/mypy"; }
+main_environment
+begin editors editors
+begin "the extension in the real VS Code" in_vscode
+begin "ruff, mypy" lint
 
 for version in "${SUPPORTED[@]}"; do
     [ -n "${others[$version]:-}" ] || continue
@@ -238,18 +250,13 @@ for version in "${SUPPORTED[@]}"; do
 done
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
 
-wait "$setting_up" || die "the environment of Python $(version_of "$python") could not be set up"
-step "ruff" "$bin/ruff" check .
-step "ruff format" "$bin/ruff" format --check .
-step "mypy --strict" "$bin/mypy"
+end "ruff, mypy"
+end editors
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
 nice "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" --durations=20 || failed+=(pytest)
 
-say "the extension in the real VS Code"
-wait "$in_vscode" || failed+=("the extension in the real VS Code")
-cat "$said"
-rm "$said"
+end "the extension in the real VS Code"
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 [ ${#failed[@]} -eq 0 ]
