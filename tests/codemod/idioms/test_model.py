@@ -297,6 +297,36 @@ for _ in range(10):
     assert found.codes(Kind.CONVERTED) & {"MG108"} == moved
 
 
+@pytest.mark.parametrize(
+    ("moving", "stays"),
+    [
+        ("y = y.cuda()", True),
+        ("y = batch[1].cuda()", True),
+        ("x, y = x.cuda(), y.cuda()", False),
+        ("batch.to(local_rank)\n    x, y = batch", False),
+        ("batch = [part.cuda() for part in batch]\n    x, y = batch", False),
+        ("for key in range(2):\n        batch[key] = batch[key].cuda()\n    x = batch[0]", False),
+        ("x = x.cuda() if local_rank else x", False),
+    ],
+)
+def test_an_input_that_stays_where_the_loader_gives_it_is_marked(moving: str, stays: bool) -> None:
+    found = converted(f"""{HEAD}
+local_rank = int(os.environ["LOCAL_RANK"])
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).to(local_rank), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = read_data()
+for batch in torch.utils.data.DataLoader(data, 8, sampler=torch.utils.data.DistributedSampler(data)):
+    x, y = batch
+    {moving}
+    loss = (model(x) - y).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""")
+    assert [code for code, *_ in found.todos] == ["MG108"] * stays
+
+
 PAIR = """
 class Pair(nn.Module):
     def __init__(self):

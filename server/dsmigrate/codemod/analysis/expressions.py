@@ -200,10 +200,10 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
             found = looked_up(of.cls, "__getitem__")
             if found is not None and isinstance(found[0], Obj):
                 return run.call_member(of, "__getitem__", Given((key,)), node)
+        case Tensor(kind=TensorKind.PARAMETER):
+            return Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
         case Tensor():
-            return (
-                of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
-            )
+            return of.part(key.value) if isinstance(key, Const) and is_hashable(key.value) else of
         case Expr():
             written = (
                 run.shadow(of).get(("item", key.value)) if isinstance(key, Const) and is_hashable(key.value) else None

@@ -176,7 +176,7 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
                 run.put(middle, index, one)
             return [*items[:star], middle, *items[len(items) - behind :]]
     if isinstance(value, Tensor):
-        return [value] * count
+        return [value.part(index) if star is None else value for index in range(count)]
     if isinstance(value, Obj):
         one = run.element(value, target)
         return [one] * count
@@ -349,7 +349,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
     role = role_of(of)
     if role is Role.LOADER:
         run.event(Happening.BATCH, loop, loader=of)
-        return Tensor(varies=True)
+        return Tensor(varies=True, batch=())
     if of.data.get("groups_of") is not None:
         return run.settle(of.get(REST, NONE))
     if of.made_by in {"torch.nn.ModuleList", "torch.nn.Sequential"}:

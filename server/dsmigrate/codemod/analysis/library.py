@@ -391,7 +391,7 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     inner = inside_of(run, of)
     made = Forward(node, run.context, of)
     if outermost:
-        run.event(Happening.FORWARD, node, model=of, method=Const(name), inputs=Tup(given.args))
+        run.event(Happening.FORWARD, node, model=of, method=Const(name), inputs=Tup(given.all()))
     if outermost:
         given = Given(
             tuple(map(_of_rank, given.args)), {key: _of_rank(value) for key, value in given.named.items()}, given.more

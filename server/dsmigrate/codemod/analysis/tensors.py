@@ -130,6 +130,7 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
     if name in _STAYS:
         if name in {"to", "cuda"} and of.kind is TensorKind.DATA:
             run.event(Happening.MOVED, node, of=of)
+            of = replace(of, batch=None)
         return replace(of, detached=of.detached or name.startswith("detach"), scalar=of.scalar and name not in _SHAPES)
     if name == "register_hook":
         return NONE

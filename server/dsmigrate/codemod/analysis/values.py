@@ -212,6 +212,7 @@ class Tensor(Interned):
     rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
     parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised. ``given``: the
     calls that gave it as it is, or up to a factor. ``factors``: by what it was multiplied since its forwards, as text.
+    ``batch``: the keys by which it was taken from what a loader gives, while it stays where that is; None otherwise.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -225,6 +226,11 @@ class Tensor(Interned):
     power: float = 0.0
     given: frozenset[Forward] = frozenset()
     factors: frozenset[str] = frozenset()
+    batch: tuple[Any, ...] | None = None
+
+    def part(self, key: Any) -> Tensor:
+        """An item of it."""
+        return self if self.batch is None else replace(self, batch=(*self.batch, key))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

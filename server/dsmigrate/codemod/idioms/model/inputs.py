@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from dsmigrate.codemod.analysis.analysis import library_name, loops_around
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, each
+from dsmigrate.codemod.analysis.values import NONE, Tensor, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -68,6 +69,28 @@ def _is_made(event: Event, arg: ast.expr) -> bool:
 
 
 def _is_moved(event: Event) -> bool:
-    """Whether anything goes to a device in the loops around; a forward outside of loops is taken to have its inputs there."""
+    """Whether the inputs may be where the model is: outside of loops, or where one in the loops around is moved.
+
+    What is of a loader's batch is not, as long as no part of it is moved there; what else is moved may be any of it.
+    """
     loops = loops_around(event)
-    return not loops or any(inner.kind is Happening.MOVED for inner in loops[-1].events())
+    if not loops:
+        return True
+    moved = [
+        getattr(one, "batch", None)
+        for inner in loops[-1].events()
+        if inner.kind is Happening.MOVED
+        for one in each(inner["of"])
+    ]
+    return bool(moved) and not any(
+        all(
+            isinstance(one, Tensor) and one.batch is not None and not any(_overlap(one.batch, other) for other in moved)
+            for one in each(given)
+        )
+        for given in event["inputs"].items
+    )
+
+
+def _overlap(part: tuple[Any, ...], other: tuple[Any, ...] | None) -> bool:
+    """Whether one part of a batch may hold the other; None: of what it is a part is not known."""
+    return other is None or all(mine == its for mine, its in zip(part, other, strict=False))
