@@ -162,8 +162,12 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
     count = len(target.elts)
     star = next((index for index, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
     if isinstance(value, Choice):
-        found = [unpacked(run, target, option) for _, option in value.options if option is not UNBOUND]
-        conditions = [condition for condition, option in options_of(value)]
+        found, conditions = [], []
+        for condition, option in options_of(value):
+            ahead = len(run.stops)
+            found.append(unpacked(run, target, option))
+            conditions.append(condition)
+            run.stops[ahead:] = [Stop(both(condition, stop.condition), stop.is_error) for stop in run.stops[ahead:]]
         return [choose(zip(conditions, column, strict=True)) for column in zip(*found, strict=True)]
     items = run.exact_items(value)
     if items is not None:
@@ -175,6 +179,7 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
             for index, one in enumerate(items[star : len(items) - behind]):
                 run.put(middle, index, one)
             return [*items[:star], middle, *items[len(items) - behind :]]
+        run.stops.append(Stop(TRUE, is_error=True))  # so many items do not fit
     if isinstance(value, Tensor):
         return [value.part(index) if star is None else value for index in range(count)]
     if isinstance(value, Obj):

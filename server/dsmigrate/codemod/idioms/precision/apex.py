@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, static_value
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import TRUE, Condition, either, literals_of, under
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, both, either, literals_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Tensor, Value, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Tensor, each
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -159,10 +159,15 @@ def _precision(
     site = facts.site
     assumed = {literal.atom: literal.holds for literal in literals_of(site.block.condition)}
     condition = under(either(*(event.condition for event in made)), assumed)
-    enabled = "" if condition is TRUE else condition_said(condition, site.names)
-    by_default = holds_by_default(training.analysis, condition) is not False
     given = made[0].what.get("arg_opt_level", NONE)
     level = next((static_value(training.analysis, one) for one in each(given)), None) or "O1"
+    is_option = any(not isinstance(one, Const) for one in each(given))
+    known = str(level)
+    if is_option and level in {"O0", "O1"} and said(given, site.names) is not None:
+        run, level, known = training.analysis.run, "O1", "O0 and O1"
+        condition = both(condition, run.truth(run.compared(ast.Eq(), given, Const(level))))
+    enabled = "" if condition is TRUE else condition_said(condition, site.names)
+    by_default = holds_by_default(training.analysis, condition) is not False
     if enabled is None:
         yield Decision(
             "MG304",
@@ -173,13 +178,7 @@ def _precision(
             "when is not known where the engine is made",
         )
         return
-    chosen = said(given, site.names) if any(not isinstance(one, Const) for one in each(given)) else None
-    if chosen is not None and level in {"O0", "O1"}:
-        by_default = by_default and level == "O1"
-        enabled = f'{enabled} and {chosen} == "O1"' if enabled else f'{chosen} == "O1"'
-        level = "O1"
-    if any(not isinstance(one, Const) for one in each(given)):
-        known = level if chosen is None or level != "O1" else "O0 and O1"
+    if is_option:
         yield Decision(
             "MG304", Kind.KEPT, made[0].module, made[0].node, told("This fits opt_level {known}. For another one set the precision in ds_config.json.", known=known),
             "the level is an option", differs=True,
@@ -216,12 +215,10 @@ def _precision(
         "MG304", Kind.CONVERTED, site.module, site.node, line, "the scale starts, falls and grows as apex's", config=settings, lines=(0, 0),
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), parts=frozenset({"scale_losses"}),
     )  # fmt: skip
-    yield from _losses(training, condition, given if chosen is not None else NONE, module, place)
+    yield from _losses(training, condition, module, place)
 
 
-def _losses(
-    training: Training, condition: Condition, level: Value, module: Module, place: ast.AST
-) -> Iterator[Decision]:
+def _losses(training: Training, condition: Condition, module: Module, place: ast.AST) -> Iterator[Decision]:
     """A loss that the model does not give itself is computed in a region, as apex patched every function of torch."""
     computed: dict[Step, list[Event]] = {}
     steps = {event: _loss(training, event) for event in training.backwards}
@@ -232,16 +229,6 @@ def _losses(
         step: condition_said(_open(condition, nearest_common(events)), events[0].names)
         for step, events in computed.items()
     }
-    if level != NONE:
-        for step, events in computed.items():
-            test, chosen = tests[step], said(level, events[0].names)
-            tests[step] = (
-                None
-                if None in {test, chosen}
-                else f'{chosen} == "O1"'
-                if test == "True"
-                else f'{test} and {chosen} == "O1"'
-            )
     if None in steps.values() or None in tests.values():
         yield Decision(
             "MG304", Kind.TODO, module, place, "apex amp became torch_autocast: compute the loss inside torch.autocast too",
