@@ -101,6 +101,15 @@ def test_a_batch_size_that_the_script_works_out_follows_it(data: str, code: str,
     assert found.config.get(MICRO) == static
 
 
+def test_a_batch_size_that_changes_where_processes_share_it_has_one_name() -> None:
+    wrap = "    args.batch_size = args.batch_size // dist.get_world_size()\n    model = DDP(model)"
+    data = "loader = DataLoader(data, batch_size=args.batch_size)"
+    model = f"model = nn.Linear(4, 4).cuda()\nif args.local:\n{wrap}\n{data}\n"
+    found = converted(script("optimizer = torch.optim.SGD(model.parameters(), 0.1)\n", model=model))
+    assert f"{MICRO}=args.batch_size" in found.text
+    assert found.said("MG701", Kind.CONVERTED)
+
+
 @pytest.mark.parametrize(
     "loop",
     [

@@ -68,6 +68,15 @@ def trained(*, model: str = "model = DDP(Net().cuda())", **parts: str) -> Conver
     )
 
 
+def test_what_holds_the_model_already_is_not_assigned_again() -> None:
+    wrap = "raw = model\nif dist.get_world_size() > 1:\n    model = DDP(model)\n    raw = model.module"
+    found = trained(model=f"model = Net().cuda()\n{wrap}").text
+    assert found.count("raw =") == 1
+    assert "get_world_size" not in found
+    found = trained(model=f"model = Net().cuda()\n{wrap.replace('raw = model', 'raw = Net()', 1)}").text
+    assert "raw = model\n" in found
+
+
 # -- the class of the wrapper ------------------------------------------------------------------------------------------
 
 ENGINE = "deepspeed.DeepSpeedEngine"

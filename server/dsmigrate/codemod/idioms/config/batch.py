@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import loops_around, static_value
-from dsmigrate.codemod.analysis.code import holds_by_default, said
+from dsmigrate.codemod.analysis.analysis import loops_around, name_of, static_value
+from dsmigrate.codemod.analysis.code import Names, holds_by_default, said
+from dsmigrate.codemod.analysis.conditions import either, implied, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, forwards_in
@@ -44,7 +45,8 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
         size = _size(training, event)
         if size is None:
             continue
-        code, number = said(size, site.names), _number(static_value(training.analysis, size))
+        code = said(size, site.names) or _held_where_wrapped(training, size, site.names)
+        number = _number(static_value(training.analysis, size))
         if code is None and (number is None or not isinstance(size, Const)):
             found = found or number
             continue
@@ -68,6 +70,16 @@ def _number(static: object) -> int | None:
     if isinstance(static, float) and static.is_integer():
         static = int(static)
     return static if isinstance(static, int) and not isinstance(static, bool) and static > 0 else None
+
+
+def _held_where_wrapped(training: Training, size: Value, names: Names) -> str | None:
+    """What holds a batch size in the runs that wrap the model: ``if distributed: args.batch_size //= world_size``."""
+    wrapped = either(*(event.condition for event in training.wraps))
+
+    def is_it(held: Value) -> bool:
+        return [option for condition, option in options_of(held) if implied(condition, wrapped) is not False] == [size]
+
+    return name_of(is_it, names)
 
 
 def _batches(training: Training) -> Iterator[Event]:

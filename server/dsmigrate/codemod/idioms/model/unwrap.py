@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import implies, library_name, wrappers
+from dsmigrate.codemod.analysis.analysis import held_at, implies, library_name, wrappers
 from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.roles import inside_of
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Lib, Obj, Tup, Value, each
@@ -79,7 +80,7 @@ def unwrap(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
         there = {_is_engine(training, one, holder) for one in events}
         event = events[0]
         if there == {False}:
-            yield _without(event, holder)
+            yield _without(training, events, holder)
         elif there == {True}:
             if isinstance(node, ast.Attribute):
                 yield from _chosen(training, event, node)
@@ -140,24 +141,33 @@ def _text(event: Event, node: ast.AST) -> str:
     return event.module.text(node) if isinstance(node, ast.expr) else ""
 
 
-def _without(event: Event, holder: ast.expr) -> Decision:
-    module, node = event.module, event.node
+def _without(training: Training, events: list[Event], holder: ast.expr) -> Decision:
+    module, node = events[0].module, events[0].node
     statement = module.step(node).node
     edits: tuple[Edit, ...] = (Replace(module, node, (holder,)),)
-    if (
-        isinstance(statement, ast.Assign)
-        and statement.value is node
-        and [ast.unparse(one) for one in statement.targets] == [ast.unparse(holder)]
-    ):
-        edits = (Remove(module, statement),)
+    if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if ast.unparse(target) == ast.unparse(holder) or all(_holds(training, one, target) for one in events):
+            edits = (Remove(module, statement),)
     return Decision(
         "MG501",
         Kind.CONVERTED,
         module,
         node,
-        f"{_text(event, node)} → {module.text(holder)}",
+        f"{_text(events[0], node)} → {module.text(holder)}",
         "it is the plain model here",
         edits=edits,
+    )
+
+
+def _holds(training: Training, event: Event, target: ast.expr) -> bool:
+    """Whether something holds the model already that is in the wrapper."""
+    run = training.analysis.run
+    held = held_at(run, event.names, target)
+    return (
+        held is not None
+        and bool(wrappers(event["of"]))
+        and all([run.settle(inside_of(run, one))] == held for one in wrappers(event["of"]))
     )
 
 
