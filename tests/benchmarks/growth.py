@@ -36,6 +36,7 @@ from dsmigrate.settings.check import CheckSettings
 from dsmigrate.settings.diff import DiffSettings
 
 _SMALLEST = 20
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
 _CONFIG = b'{"train_batch_size": 8}'
 
 
@@ -50,6 +51,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "pairs of equal keys": _members(lambda number: f'"k{number // 2}": 1', 13),
     "unknown keys": _members(lambda number: f'"qqq{number}xyz": 1', 17),
     "unknown keys near a known one": _members(lambda number: f'"train_batch_siz{number}": 1', 26),
+    "unknown keys that others replace": _members(lambda number: f'"q1{str(number).translate(_LETTERS)}": 0', 13),
     "unknown keys in a section": lambda size: (
         '{"zero_optimization": ' + _members(lambda number: f'"stge{number}": 1', 15)(size) + "}"
     ),

@@ -36,6 +36,11 @@ class Pair:
         """Whether DeepSpeed makes another config of the new side."""
         return any(change.differs for change in self.changes.values())
 
+    @cached_property
+    def came(self) -> frozenset[str]:
+        """The keys that only the new side has, and that its release reads."""
+        return frozenset(path for path, one in self.changes.items() if one.old is MISSING and self.new.reads(path))
+
     def change(self, path: str) -> Change | None:
         """Return the change of a key where it means something else now and that matters on a side; else None."""
         found = self.changes.get(path)

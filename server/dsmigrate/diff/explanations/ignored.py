@@ -120,11 +120,10 @@ def _of_key(side: Side, path: str, key: Key | None) -> str:
 def _now_at(pair: Pair, path: str, change: Change) -> str:
     """Return the key that the new side has in place of an ignored one: what it may mean, and what came."""
     name = path.rpartition(".")[2]
-    came = {added for added, other in pair.changes.items() if other.old is MISSING and pair.new.reads(added)}
     section = path.rpartition(".")[0]
     for guess in pair.new.known.nearest(name, section):
-        if guess in came and pair.new.written(guess) == change.old:
+        if guess in pair.came and pair.new.written(guess) == change.old:
             return guess
-        if isinstance(change.old, dict) and any(added.startswith(f"{guess}.") for added in came):
+        if isinstance(change.old, dict) and any(added.startswith(f"{guess}.") for added in pair.came):
             return guess
     return ""
