@@ -29,7 +29,7 @@ def document(report: Report) -> dict[str, Any]:
         "files": files,
         "config": first["config"] if first else None,
         "config_path": first["config_path"] if first else None,
-        "launch": first["launch"] if first else None,
+        "launch": next((file["launch"] for file in files if file["launch"]), None),
         "summary": report.summary(),
         "written": list(report.written),
         "replaced": list(report.replaced),

@@ -53,6 +53,7 @@ def script(data: str = DATA, *, model: str = MODEL, loop: str = LOOP, imports: s
         "loader = DataLoader(data, batch_size=8 * 6)",
         "given = dict(batch_size=48)\nloader = DataLoader(data, **given)",
         "loader = DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(order, 48, False))",
+        "loader = DataLoader(data, batch_sampler=torch.utils.data.sampler.BatchSampler(order, 48, False))",
         (
             "other = DataLoader(data, batch_size=3)\nloader = DataLoader(data, batch_size=48)\n"
             "for x in other:\n    print(x)"
@@ -110,6 +111,18 @@ def test_a_batch_size_that_changes_where_processes_share_it_has_one_name() -> No
     assert found.said("MG701", Kind.CONVERTED)
 
 
+def test_a_batch_size_by_a_number_of_processes_that_some_runs_lack_is_not_worked_out() -> None:
+    loader = "loader = DataLoader(data, batch_size=args.batch_size"
+    loop = (
+        f"if args.local:\n    dist.init_process_group('nccl')\n    model = DDP(model)\n    {loader} // dist.get_world_size())\n"
+        f"else:\n    {loader})\n{LOOP}"
+    )
+    model = "model = nn.Linear(4, 4).cuda()\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+    found = converted(script("", model=model, loop=loop).replace('dist.init_process_group("nccl")\n', ""))
+    assert "initialize(" in found.text
+    assert found.said("MG702", Kind.KEPT)
+
+
 @pytest.mark.parametrize(
     "loop",
     [
@@ -139,7 +152,12 @@ def test_the_loader_that_feeds_the_training_counts(loop: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["from factory import made\nloader = made(args)\n", "loader = DataLoader(data, batch_size=None)\n"]
+    "data",
+    [
+        "from factory import made\nloader = made(args)\n",
+        "loader = DataLoader(data, batch_size=None)\n",
+        "from factory import Batches\nloader = DataLoader(data, batch_sampler=Batches(data))\n",
+    ],
 )
 def test_a_batch_size_that_cannot_be_read_is_named(data: str) -> None:
     found = converted(script(data))

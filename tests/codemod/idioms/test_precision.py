@@ -179,6 +179,30 @@ def test_an_evaluation_outside_of_the_region_runs_the_module() -> None:
     assert found.said("MG306", Kind.CONVERTED)
 
 
+def test_an_evaluation_of_runs_that_do_not_wrap_the_model_keeps_its_precision_too() -> None:
+    found = converted(f"""{HEAD}
+distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1
+if distributed:
+    dist.init_process_group("nccl")
+model = nn.Linear(4, 4)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+if distributed:
+    model = DDP(model)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    {ON["a region"][1].replace(chr(10), chr(10) + "    ")}
+    loss.backward()
+    optimizer.step()
+with torch.no_grad():
+    if distributed:
+        print(model(data[0]))
+    else:
+        print(model(data[1]))
+""")
+    assert "print(model.module(data[0]))" in found.text
+    assert "print(model.module(data[1]))" in found.text
+
+
 def test_float16_without_a_scaler_is_not_scaled() -> None:
     found = script('with torch.autocast("cuda"):\n    loss = model(x).sum()')
     assert found.config["torch_autocast"]["dtype"] == "float16"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import enum
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -66,6 +68,11 @@ MAKERS: dict[Role, Maker] = {}
 """What making an object of a role brings about, and what it keeps."""
 ATTRIBUTES: dict[tuple[Role, str], AttributeHandler] = {}
 ALIASES: dict[str, str] = {}
+_DEFINED_IN = re.compile(
+    r"(?:(torch\.nn)\.modules\.\w+|(torch\.utils\.data)\.(?:sampler|dataset|dataloader)"
+    r"|(torch\.optim)\.(?!lr_scheduler|swa_utils)[a-z_]+)\.(?=[A-Z]\w*$)"
+)
+"""The modules of torch in which it defines what its packages offer."""
 CHOSEN = "Chosen"
 """Stands for a class that is chosen by its name when the script runs: ``getattr(torch.optim, args.opt)``."""
 
@@ -119,9 +126,10 @@ def any_method(*names: str) -> Callable[[MethodHandler], MethodHandler]:
     return note
 
 
+@cache
 def canonical(name: str) -> str:
     """The one name of what several paths lead to."""
-    return ALIASES.get(name, name)
+    return ALIASES.get(name) or ALIASES.get(short := _DEFINED_IN.sub(r"\1\2\3.", name), short)
 
 
 def role_of_class(name: str) -> Role | None:

@@ -61,14 +61,9 @@ ALIASES.update({
     "torch.nn.utils.clip_grad.clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad.clip_grad_value_": "torch.nn.utils.clip_grad_value_",
     "torch.nn.utils.clip_grad_norm": "torch.nn.utils.clip_grad_norm_",
-    "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.DistributedSampler": "torch.utils.data.distributed.DistributedSampler",
-    "torch.nn.modules.module.Module": "torch.nn.Module",
-    "torch.nn.modules.batchnorm.SyncBatchNorm": "torch.nn.SyncBatchNorm",
-    "torch.optim.optimizer.Optimizer": "torch.optim.Optimizer",
     "torch.autograd.grad_mode.no_grad": "torch.no_grad",
     "torch.distributed.distributed_c10d.get_rank": "torch.distributed.get_rank",
-    "torch.nn.modules.container.Sequential": "torch.nn.Sequential",
     "torch.nn.parameter.Parameter": "torch.nn.Parameter",
 })  # fmt: skip
 classes(Role.WRAPPER, [DDP])

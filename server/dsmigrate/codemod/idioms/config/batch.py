@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import loops_around, name_of, static_value
+from dsmigrate.codemod.analysis.analysis import implies, loops_around, name_of, static_value
 from dsmigrate.codemod.analysis.code import Names, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import either, implied, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.site import Site
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
@@ -46,6 +47,8 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
         if size is None:
             continue
         code = said(size, site.names) or _held_where_wrapped(training, size, site.names)
+        if code is not None and "get_world_size()" in code and not _has_group(training, site):
+            break
         number = _number(static_value(training.analysis, size))
         if code is None and (number is None or not isinstance(size, Const)):
             found = found or number
@@ -70,6 +73,12 @@ def _number(static: object) -> int | None:
     if isinstance(static, float) and static.is_integer():
         static = int(static)
     return static if isinstance(static, int) and not isinstance(static, bool) and static > 0 else None
+
+
+def _has_group(training: Training, site: Site) -> bool:
+    """Whether every run has a process group where the engine is made."""
+    made = either(*(event.condition for event in training.events(Happening.GROUP) if event.number < site.number))
+    return implies(site.block.condition, made)
 
 
 def _held_where_wrapped(training: Training, size: Value, names: Names) -> str | None:
@@ -102,8 +111,9 @@ def _size(training: Training, event: Event) -> Value | None:
     if isinstance(loader, Obj):
         sampler = loader.own.get("batch_sampler", NONE)
         size = loader.own.get("batch_size", NONE)
-        if isinstance(sampler, Obj):
-            given = sampler.data.get("arguments", {"args": (), "named": {}})
+        if sampler != NONE:
+            given = sampler.data.get("arguments") if isinstance(sampler, Obj) else None
+            given = given or {"args": (), "named": {}}
             size = given["named"].get("batch_size", given["args"][1] if len(given["args"]) > 1 else NONE)
         return None if size == NONE else size
     if isinstance(loader, Expr):

@@ -122,7 +122,26 @@ def _forwards(training: Training) -> _Forwards:
     every = [event for event in training.events(Happening.FORWARD) if training.is_wrapper(event["model"])]
     trained = tuple(event for event in every if (event.node, event.context) in nodes)
     others = tuple(event for event in every if event not in trained and not training.is_before(event))
-    return _Forwards(trained, others, _together(training, trained))
+    return _Forwards(trained, (*others, *_of_other_runs(training)), _together(training, trained))
+
+
+def _of_other_runs(training: Training) -> Iterator[Event]:
+    """The forwards of the model as it is, in runs that do not wrap it, by a name of the wrapper: the engine's in all runs."""
+    behind = {
+        (forward.node, forward.context)
+        for event in training.events(Happening.BACKWARD)
+        for forward in forwards_in(event["loss"])
+    }
+    for event in training.events(Happening.FORWARD):
+        if (
+            isinstance(event.node, ast.Call)
+            and not training.is_wrapper(event["model"])
+            and any(one in training.models for one in each(event["model"]))
+            and (event.node, event.context) not in behind
+            and not training.is_before(event)
+            and training.is_named_wrapper(event, event.node.func)
+        ):
+            yield event
 
 
 def _together(training: Training, trained: tuple[Event, ...]) -> Precision | None:
