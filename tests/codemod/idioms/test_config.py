@@ -114,7 +114,8 @@ def test_a_batch_size_that_changes_where_processes_share_it_has_one_name() -> No
 def test_a_batch_size_by_a_number_of_processes_that_some_runs_lack_is_not_worked_out() -> None:
     loader = "loader = DataLoader(data, batch_size=args.batch_size"
     loop = (
-        f"if args.local:\n    dist.init_process_group('nccl')\n    model = DDP(model)\n    {loader} // dist.get_world_size())\n"
+        "if args.local:\n    dist.init_process_group('nccl')\n    model = DDP(model)\n"
+        f"    {loader} // dist.get_world_size())\n"
         f"else:\n    {loader})\n{LOOP}"
     )
     model = "model = nn.Linear(4, 4).cuda()\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"

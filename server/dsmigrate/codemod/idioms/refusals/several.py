@@ -51,7 +51,7 @@ def models(training: Training, facts: Facts) -> Iterator[Decision]:
         if other is not runs[0] and _in_turns(runs[0], other):
             event = max(other.wraps[0], runs[0].wraps[0], key=lambda one: one.number)
             yield Decision(
-                "MG901", Kind.REFUSED, event.module, event.node, told("two models are trained in turns (the other is wrapped in line {line})", line=_other(event, runs[0], other)),
+                "MG901", Kind.REFUSED, event.module, event.node, told("one loop trains two models (the other is wrapped in line {line})", line=_other(event, runs[0], other)),
                 "which loss belongs to which engine is a person's decision: see `dsmigrate explain MG901`",
             )  # fmt: skip
             return
