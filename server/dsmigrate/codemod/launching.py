@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsmigrate.codemod.analysis.analysis import Analysis, parsers, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, static_value
 from dsmigrate.codemod.analysis.code import holds_by_default, truth_by_default
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, both
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -133,7 +133,7 @@ def _tellers(made: list[Group]) -> set[Teller]:
 
 def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
     tellers = _tellers(made)
-    local = any("local_rank" in parser.data["options"] for parser in parsers(analysis))
+    local = any("local_rank" in parser.data["options"] for parser in analysis.parsers)
     asked = {_manager(leaf) for group in made for _, value in group.rank for leaf in leaves(value)}
     basic: dict[str, Any] = {
         "local_rank": local,
@@ -234,7 +234,7 @@ def _of_spawned(analysis: Analysis, made: list[Group]) -> Iterator[_Word]:
 
 
 def _option(analysis: Analysis, name: object) -> dict[str, object] | None:
-    return next((parser.data["options"][name] for parser in parsers(analysis) if name in parser.data["options"]), None)
+    return next((parser.data["options"][name] for parser in analysis.parsers if name in parser.data["options"]), None)
 
 
 def _flag(option: dict[str, object]) -> str:
@@ -321,7 +321,7 @@ def _needed(analysis: Analysis) -> Iterator[_Word]:
         if obj.kind is Kind.NAMESPACE and "parser" in obj.data and not obj.data.get("told")
     }
     paths = {name for name, condition in analysis.run.paths if holds_by_default(analysis, condition)}
-    for parser in parsers(analysis):
+    for parser in analysis.parsers:
         if parser not in parsed:
             continue
         for name, option in parser.data["options"].items():
@@ -418,7 +418,7 @@ def _below_root(path: Value) -> str | None:
 
 def _starts_in_its_folder(analysis: Analysis, entry: str) -> bool:
     """Whether the script's own paths, or the README, start from the folder that it lies in."""
-    defaults = [option.get("default") for parser in parsers(analysis) for option in parser.data["options"].values()]
+    defaults = [option.get("default") for parser in analysis.parsers for option in parser.data["options"].values()]
     texts = [default.value for default in defaults if isinstance(default, Const) and isinstance(default.value, str)]
     if any(text.startswith("../") for text in texts):
         return True

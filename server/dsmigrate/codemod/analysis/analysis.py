@@ -56,6 +56,11 @@ class Analysis:
             found[event.kind].append(event)
         return {kind: tuple(events) for kind, events in found.items()}
 
+    @cached_property
+    def parsers(self) -> tuple[Obj, ...]:
+        """The parsers of the command line that the script gives options to."""
+        return tuple(dict.fromkeys(obj for obj in self.run.made.values() if "options" in obj.data))
+
     def of(self, *kinds: Happening) -> Iterator[Event]:
         """The events of some kinds, in order."""
         if len(kinds) == 1:
@@ -182,7 +187,7 @@ def _asks_process(analysis: Analysis, atom: Expr) -> bool:
         case Expr(op="unknown", args=(ast.Call(args=[], keywords=[]), *_)):
             return True
         case Expr(op="arg", args=(str(name), *_)):
-            known = parsers(analysis)
+            known = analysis.parsers
             return bool(known) and all(name not in one.data["options"] for one in known)
     return False
 
@@ -472,14 +477,9 @@ def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | Non
     return None
 
 
-def parsers(analysis: Analysis) -> list[Obj]:
-    """The parsers of the command line that the script gives options to."""
-    return list(dict.fromkeys(obj for obj in analysis.run.made.values() if "options" in obj.data))
-
-
 def default_of(analysis: Analysis, name: str) -> object:
     """The default of an option of the command line; None where there is none, or it is not written out."""
-    for parser in parsers(analysis):
+    for parser in analysis.parsers:
         option = parser.data["options"].get(name)
         if option is not None:
             default = option.get("default")
@@ -495,9 +495,7 @@ def default_of(analysis: Analysis, name: str) -> object:
 
 def is_left_out(analysis: Analysis, name: str) -> bool:
     """Whether an option is None where it is not given."""
-    option = next(
-        (parser.data["options"][name] for parser in parsers(analysis) if name in parser.data["options"]), None
-    )
+    option = next((parser.data["options"][name] for parser in analysis.parsers if name in parser.data["options"]), None)
     if (
         option is None
         or "action" in option

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import parsers
 from dsmigrate.codemod.analysis.processes import leaves, spawn_around
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Value
@@ -33,7 +32,7 @@ def local_rank(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
     """A decision for each definition of the option."""
     if spawn_around(training.analysis, training.wraps[0].block) is not None and not training.runs:
         return
-    for option in (option for parser in parsers(training.analysis) for option in parser.data["options"].values()):
+    for option in (option for parser in training.analysis.parsers for option in parser.data["options"].values()):
         node, module = option["node"], option["module"]
         if (
             not set(SPELLINGS) & set(option["flags"])
