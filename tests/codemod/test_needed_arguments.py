@@ -148,3 +148,11 @@ def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(
         "engine.py": dedent(ENGINE).encode(),
     }
     assert migrate_files(texts, "train.py").results["train.py"].placeholders == placeholders
+
+
+def test_a_parent_of_the_parser_needs_its_arguments_too() -> None:
+    found = result_of(
+        'parser.add_argument("--out", required=True)',
+        first="import argparse\n        args = argparse.ArgumentParser(parents=[get_parser()]).parse_args()",
+    )
+    assert found.launch[0].endswith("train.py --out OUT")

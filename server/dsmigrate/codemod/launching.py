@@ -315,14 +315,11 @@ def _of_literal(analysis: Analysis, literal: Literal) -> Iterator[_Word]:
 
 def _needed(analysis: Analysis) -> Iterator[_Word]:
     """The arguments without which the script's parser stops, or that it takes for a path when it starts."""
-    parsed = {
-        obj.data["parser"]
-        for obj in analysis.run.made.values()
-        if obj.kind is Kind.NAMESPACE and "parser" in obj.data and not obj.data.get("told")
-    }
+    read = [obj for obj in analysis.run.made.values() if obj.kind is Kind.NAMESPACE and "parser" in obj.data]
+    told = {obj.data["parser"] for obj in read if obj.data.get("told")}
     paths = {name for name, condition in analysis.run.paths if holds_by_default(analysis, condition)}
     for parser in analysis.parsers:
-        if parser not in parsed:
+        if not read or parser in told or "under" in parser.data:
             continue
         for name, option in parser.data["options"].items():
             if (

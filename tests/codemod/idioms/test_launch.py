@@ -837,3 +837,12 @@ def test_a_worker_that_is_also_called_for_the_default_device_gets_a_number() -> 
         """
     )
     assert 'os.environ.setdefault("LOCAL_RANK", str(gpu or 0))' in found.text
+
+
+def test_a_parser_that_reads_nothing_in_this_run_stays() -> None:
+    other = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--local_rank', type=int)\n"
+    options = "parser = argparse.ArgumentParser()\nparser.add_argument('--lr')\nargs = parser.parse_args()\n"
+    found = converted(
+        script(options=f"import argparse\nfrom other import parser as unread\n{options}"), {"other.py": other}
+    )
+    assert "other.py" not in found.texts

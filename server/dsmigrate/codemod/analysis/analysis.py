@@ -58,8 +58,15 @@ class Analysis:
 
     @cached_property
     def parsers(self) -> tuple[Obj, ...]:
-        """The parsers of the command line that the script gives options to."""
-        return tuple(dict.fromkeys(obj for obj in self.run.made.values() if "options" in obj.data))
+        """The parsers that read the command line, with those whose options they take over; all, where none is seen to."""
+        made = list(self.run.made.values())
+        every = [obj for obj in made if "options" in obj.data]
+        read = [obj.data["parser"] for obj in made if obj.kind is Kind.NAMESPACE and "parser" in obj.data]
+        for parser in read:  # which grows
+            parents = parser.data.get("arguments", {"named": {}})["named"].get("parents", NONE)
+            more = [*(self.run.exact_items(parents) or ()), *(one for one in every if one.data.get("under") is parser)]
+            read += [one for one in more if isinstance(one, Obj) and one not in read]
+        return tuple(obj for obj in every if obj in read) or tuple(every)
 
     def of(self, *kinds: Happening) -> Iterator[Event]:
         """The events of some kinds, in order."""

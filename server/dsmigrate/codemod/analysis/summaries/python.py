@@ -753,6 +753,8 @@ def _group(asked: Call, of: Value) -> Value:
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="argparse.ArgumentParser")
     if isinstance(of, Obj) and asked.name in {"add_argument_group", "add_mutually_exclusive_group"}:
         made.data["parser"] = of.data.get("parser", of)
+    else:
+        made.data["under"] = of.data.get("under", of) if isinstance(of, Obj) else of
     return made
 
 
