@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import Analysis, regions_around, static_value
@@ -13,10 +13,9 @@ from dsmigrate.codemod.analysis.conditions import (
     Condition,
     both,
     either,
-    literals_of,
+    left_of,
     negate,
     options_of,
-    under,
 )
 from dsmigrate.codemod.analysis.events import Block, Event, Happening
 from dsmigrate.codemod.analysis.expressions import truth
@@ -46,21 +45,15 @@ class Precision:
 
     def under(self, assumed: Condition) -> Precision:
         """The precision where a condition holds."""
-        return self.where({literal.atom: literal.holds for literal in literals_of(assumed)})
+        dtype = self.dtype
+        if isinstance(dtype, Choice):
+            ways = ((left_of(condition, assumed), option) for condition, option in options_of(dtype))
+            dtype = choose((condition, option) for condition, option in ways if condition is not FALSE)
+        return Precision(left_of(self.enabled, assumed), dtype)
 
     def at(self, event: Event) -> Precision:
         """The precision where an event is."""
-        return self.where(
-            {literal.atom: literal.holds for block in event.block.around() for literal in literals_of(block.test)}
-        )
-
-    def where(self, known: Mapping[Expr, bool]) -> Precision:
-        """The precision where some atoms are known."""
-        dtype = self.dtype
-        if isinstance(dtype, Choice):
-            ways = ((under(condition, known), option) for condition, option in options_of(dtype))
-            dtype = choose((condition, option) for condition, option in ways if condition is not FALSE)
-        return Precision(under(self.enabled, known), dtype)
+        return self.under(both(*(block.test for block in event.block.around())))
 
 
 OFF = Precision(FALSE, None)

@@ -10,7 +10,7 @@ from dsmigrate.codemod.analysis.conditions import either, implied, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.site import Site
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -86,7 +86,8 @@ def _held_where_wrapped(training: Training, size: Value, names: Names) -> str | 
     wrapped = either(*(event.condition for event in training.wraps))
 
     def is_it(held: Value) -> bool:
-        return [option for condition, option in options_of(held) if implied(condition, wrapped) is not False] == [size]
+        there = {option for condition, option in options_of(held) if implied(condition, wrapped) is not False}
+        return there == set(each(size))
 
     return name_of(is_it, names)
 
