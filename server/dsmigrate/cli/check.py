@@ -179,7 +179,7 @@ def _print(checked: Sequence[Checked], logs: Sequence[Log], form: str, *, statis
 
 
 def _exit_code(checked: Sequence[Checked], logs: Sequence[Log], *, exit_zero: bool) -> int:
-    if any(entry.error for entry in (*checked, *logs)):
+    if any(entry.error for entry in checked) or any(log.error for log in logs):
         return 2
     found = any(entry.findings for entry in checked) or any(log.seen for log in logs)
     return 1 if found and not exit_zero else 0

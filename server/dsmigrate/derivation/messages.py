@@ -63,8 +63,7 @@ def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wa
                 found.setdefault(text.text, Said(name, text.kind))
         if any(fnmatchcase(name, pattern) for pattern in package.get("searched", ())):
             missing = [text for text in wanted if text not in found]
-            for text in _stated(read(), missing):
-                found[text] = Said(name, package["raises"])
+            found |= dict.fromkeys(_stated(read(), missing), Said(name, package["raises"]))
     return found
 
 

@@ -87,7 +87,7 @@ def _said(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     elif isinstance(node, ast.Call) and _name(node.func) in _SAYING:
         for argument in node.args[:1]:
             filled = len(node.args) > 1 and isinstance(argument, ast.Constant | ast.JoinedStr)
-            yield _name(node.func), ast.BinOp(argument, ast.Mod(), ast.Tuple()) if filled else argument
+            yield _name(node.func), ast.BinOp(argument, ast.Mod(), ast.Tuple([], ast.Load())) if filled else argument
 
 
 def _name(function: ast.expr) -> str:

@@ -1,4 +1,4 @@
-"""The known messages in a log: a file of any size and encoding, with colours and progress bars in it."""
+"""The known messages in a log: a file of any size and encoding, with colors and progress bars in it."""
 
 from __future__ import annotations
 

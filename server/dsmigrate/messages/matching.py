@@ -14,17 +14,20 @@ from difflib import SequenceMatcher
 
 from dsmigrate.messages.entries import Entry, Text, entries
 
-_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_RANKS = re.compile(r"^\[rank\d+\]:[ \t]?", re.MULTILINE)
-_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_RANKS = re.compile(r"^(?:\d+: )?\[rank\d+\]:[ \t]?", re.MULTILINE)
+_QUOTED = re.compile(r"^> ", re.MULTILINE)
+_TYPOGRAPHY = str.maketrans("\u2018\u2019\u201c\u201d\u2502\u2503", "''\"\"  ")
+"""Quotes of a text processor, and the frame that rich draws around a traceback."""
 _WORD = re.compile(r"[A-Za-z_]{2,}")
-_NEAR, _FAR, _SHORT = 60, 400, 30
+_NEAR, _FAR, _SHORT = 60, 3000, 30
 """How many characters may be filled in at a place: of a message with few letters of its own, of others; what is few."""
 _MOST = 1000
 """At most so many places of one text are looked at in a stretch of log: beyond, it is not the count that matters."""
 _LINES, _SAME, _WORDS, _WHOLE, _PART = 40, 0.6, 4, 0.85, 15
 """What is near: how many of the last lines are compared, which share of the words of both must be the same and how many
-words at least, which share of the line's words if it is a part of the message; how many letters a quoted part has."""
+words at least, which share of the line's words if it is a part of the message (twice the words in one go are one as
+well); how many letters a quoted part has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +88,17 @@ def _pattern(entry: Entry, text: Text) -> _Pattern:
 
 
 def plain(text: str) -> str:
-    """Return a text without colours of a terminal, without names of ranks in front of lines, with plain quotes."""
+    """Return a text without colors and frames of a terminal and ranks in front of lines, with plain quotes."""
     if "\x1b" in text:
-        text = _COLOURS.sub("", text)
+        text = _COLORS.sub("", text)
     if "[rank" in text:
         text = _RANKS.sub("", text)
-    return text.translate(_QUOTES) if not text.isascii() else text
+    return text.translate(_TYPOGRAPHY) if not text.isascii() else text
 
 
 def find(text: str) -> list[Match]:
     """Return the messages in what somebody pasted, each entry once, the most telling first; errors before warnings."""
-    words = plain(text.replace("\\n", "\n")).split()
+    words = plain(_QUOTED.sub("", text.replace("\\n", "\n"))).split()
     best: dict[str, Match] = {}
     for match in among(words):
         best.setdefault(match.entry.name, match)
@@ -152,7 +155,8 @@ def _likeness(said: Sequence[str], known: Collection[str]) -> float:
     if common < _WORDS:
         return 0.0
     of_line, of_message = common / len(said), common / len(known)
-    is_part = of_line >= _WHOLE and max(block.size for block in blocks) >= _WORDS
+    longest = max(block.size for block in blocks)
+    is_part = longest >= 2 * _WORDS or (of_line >= _WHOLE and longest >= _WORDS)
     if is_part or min(of_line, of_message) >= _SAME:
         return of_line + of_message
     return 0.0
