@@ -65,9 +65,9 @@ PASTED = {
     "with return code = -9": "process-exit-code",
     "raise ValueError(\\nValueError: When using `deepspeed_config_file`, the following accelerate config variables "
     "will be ignored: ['gradient_accumulation_steps', 'zero_stage'].\nPlease specify them appropriately in the "
-    "DeepSpeed config file.\nIf you are using an accelerate config file, remove others config variables mentioned in the above "
-    "specified list.\nThe easiest method is to create a new config following the questionnaire via  `accelerate "
-    "config`.\nIt will only ask for the necessary config variables when using `deepspeed_config_file`.": (
+    "DeepSpeed config file.\nIf you are using an accelerate config file, remove others config variables mentioned in "
+    "the above specified list.\nThe easiest method is to create a new config following the questionnaire via  "
+    "`accelerate config`.\nIt will only ask for the necessary config variables when using `deepspeed_config_file`.": (
         "accelerate-ignored-variables"
     ),
     "RuntimeError: \u2018weight\u2019 must be 2-D": "embedding-not-2d",

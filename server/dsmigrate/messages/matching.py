@@ -22,12 +22,12 @@ _TYPOGRAPHY = str.maketrans("\u2018\u2019\u201c\u201d\u2502\u2503", "''\"\"  ")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _NEAR, _FAR, _SHORT = 60, 3000, 30
 """How many characters may be filled in at a place: of a message with few letters of its own, of others; what is few."""
-_MOST = 1000
-"""At most so many places of one text are looked at in a stretch of log: beyond, it is not the count that matters."""
-_LINES, _SAME, _WORDS, _WHOLE, _PART = 40, 0.6, 4, 0.85, 15
-"""What is near: how many of the last lines are compared, which share of the words of both must be the same and how many
-words at least, which share of the line's words if it is a part of the message (twice the words in one go are one as
-well); how many letters a quoted part has."""
+_LINES, _LONG, _PART = 40, 300, 15
+"""Of a text without a known message so many lines at its end are compared, so many words of each; a part of a message
+that is quoted has so many characters."""
+_SAME, _WORDS, _WHOLE = 0.6, 4, 0.85
+"""Near is a line that shares this much of its words and of the message's, or at least so many words that are this much of
+the line, or twice so many in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ class _Pattern:
         """Yield start and end of each place in a tidy text where all of the pieces are."""
         anchor = self.pieces[self.anchor]
         at = tidy.find(anchor)
-        for _ in range(_MOST):
-            if at < 0:
-                return
+        while at >= 0:
             place = self._around(tidy, at, at + len(anchor))
             if place is not None:
                 yield place
@@ -136,7 +134,7 @@ def nearest(text: str) -> list[Match]:
     lines = [line for line in plain(text).splitlines() if line.strip()][-_LINES:]
     scored: dict[str, tuple[float, Match]] = {}
     for line in lines:
-        said = _WORD.findall(line)
+        said = _WORD.findall(line)[:_LONG]
         for pattern in _patterns():
             score = _likeness(said, _WORD.findall(" ".join(pattern.pieces)))
             if score > scored.get(pattern.entry.name, (0.0,))[0]:
