@@ -26,8 +26,8 @@ _LINES, _LONG, _PART = 40, 300, 15
 """Of a text without a known message so many lines at its end are compared, so many words of each; a part of a message
 that is quoted has so many characters."""
 _SAME, _WORDS, _WHOLE = 0.6, 4, 0.85
-"""Near is a line that shares this much of its words and of the message's, or at least so many words that are this much of
-the line, or twice so many in one go."""
+"""Near is a line that shares this much of its words and of the message's, or at least so many words, this much of the
+line, or twice so many in one go."""
 
 
 @dataclass(frozen=True, slots=True)
