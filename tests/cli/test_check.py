@@ -192,3 +192,74 @@ def test_the_readme_shows_what_is_printed(folder: Path, capsys: Captured) -> Non
     (folder / "ds_config.json").write_text(config, encoding="utf-8")
     assert run(["check", "ds_config.json", "--deepspeed-version", "0.19.8"]) == 1
     assert capsys.readouterr().out.startswith(shown)
+
+
+SGD = '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 2}}'
+LOG = """step 1
+[rank0]: AssertionError: You are using an untested ZeRO Optimizer. Please add <"zero_allow_untested_optimizer": true> \
+in the configuration file to use it.
+[launch.py:319] [INFO] Killing subprocess 4711
+[launch.py:319] [INFO] Killing subprocess 4712
+"""
+
+
+@pytest.fixture
+def logged(folder: Path) -> Path:
+    (folder / "ds_config.json").write_text(SGD, encoding="utf-8")
+    (folder / "train.log").write_text(LOG, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("logged")
+def test_messages_of_a_log_are_told_with_the_finding_that_explains_them(capsys: Captured) -> None:
+    assert run(["check", "--log", "train.log", "ds_config.json", "--ignore", "DS8"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("train.log:2: error[untested-zero-optimizer] You are using an untested ZeRO Optimizer.")
+    assert lines[3].startswith("  ds_config.json:1: [DS660] ZeRO stage 2 takes `SGD` only with")
+    assert lines[5] == "train.log:3: info[killing-subprocess] Killing subprocess 4711 (2 times)"
+    assert "train.log: 2 known messages" in lines
+    assert lines[lines.index("train.log: 2 known messages") + 1].startswith("ds_config.json:1:47: error[DS660] ")
+
+
+@pytest.mark.usefixtures("logged")
+def test_json_of_a_log(capsys: Captured) -> None:
+    assert run(["check", "--log", "train.log", "ds_config.json", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, json.loads((SCHEMAS / "check.schema.json").read_bytes()))
+    first, second = found["logs"][0]["messages"]
+    assert (first["id"], first["line"], first["count"]) == ("untested-zero-optimizer", 1, 1)
+    assert first["explained_by"] == [{"path": "ds_config.json", "code": "DS660", "key": "optimizer.type"}]
+    assert (second["id"], second["severity"], second["line"], second["count"]) == ("killing-subprocess", "info", 2, 2)
+
+
+def test_a_log_needs_no_config_and_can_be_limited_to_errors(logged: Path, capsys: Captured) -> None:
+    assert run(["check", "--log", "train.log", "--min-severity", "error", "--format", "github"]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("::error file=train.log,line=2,title=untested-zero-optimizer::You are using an untested")
+    (logged / "train.log").write_text("step 1\n", encoding="utf-8")
+    assert run(["check", "--log", "train.log"]) == 0
+    assert capsys.readouterr().out == "train.log: 0 known messages\n"
+
+
+@pytest.mark.usefixtures("logged")
+def test_sarif_has_the_messages_of_a_log_as_rules(capsys: Captured) -> None:
+    assert run(["check", "--log", "train.log", "--log", "gone.log", "ds_config.json", "--format", "sarif"]) == 2
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    ids = [rule["id"] for rule in found["tool"]["driver"]["rules"]]
+    assert [(result["ruleId"], ids[result["ruleIndex"]]) for result in found["results"]] == [
+        (result["ruleId"], result["ruleId"]) for result in found["results"]
+    ]
+    assert found["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 2}
+    assert found["results"][1]["occurrenceCount"] == 2
+    (unread,) = found["invocations"][0]["toolExecutionNotifications"]
+    assert unread["message"]["text"] == "no such file"
+
+
+@pytest.mark.usefixtures("logged")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [([], "Missing argument"), (["--log", "train.log", "--diff", "ds_config.json"], "leave --log out")],
+)
+def test_a_log_that_makes_no_sense_is_wrong_usage(capsys: Captured, arguments: list[str], says: str) -> None:
+    assert run(["check", *arguments]) == 2
+    assert says in capsys.readouterr().err

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from dsmigrate.cli.app import run
@@ -10,6 +13,7 @@ from tests.support.codemod import IDEAS
 
 pytestmark = pytest.mark.usefixtures("stub_codemod")
 Captured = pytest.CaptureFixture[str]
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "output" / "explain.schema.json").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -95,3 +99,47 @@ def test_json_of_a_key(capsys: Captured) -> None:
     assert found["default"] == 500_000_000
     assert found["exclusive_minimum"] == 0
     assert found["auto"]["transformers"] == {"effect": "filled", "from": "hidden_size squared"}
+
+
+def test_a_pasted_message_is_explained(capsys: Captured) -> None:
+    assert run(["explain", "[rank0]: AssertionError: MoE not supported with Stage 3"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# moe-with-stage-3\n\n```text\nMoE not supported with Stage 3\n```\n")
+    assert "\n**What to do.** Set `zero_optimization.stage` to 2." in out
+    assert "- Keys: `zero_optimization.stage`\n" in out
+    assert "raises `AssertionError` with it, in `deepspeed/runtime/engine.py`." in out
+
+
+def test_words_without_quotes_and_standard_input_are_a_message(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["explain", "MoE", "not", "supported", "with", "Stage", "3"]) == 0
+    told = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xffMoE not supported\nwith Stage 3\n")))
+    assert run(["explain", "-"]) == 0
+    assert capsys.readouterr().out == told
+
+
+def test_a_text_that_is_only_like_a_message_is_told_the_nearest(capsys: Captured) -> None:
+    assert run(["explain", "untested ZeRO Optimizer"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "No known message reads like this. Nearest:\n\n# untested-zero-optimizer\n"
+    )
+
+
+def test_a_text_that_is_like_no_message_is_exit_code_2(capsys: Captured) -> None:
+    assert run(["explain", "the loss is nan after some steps and the gradient norm grows"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "no known message is like the loss is nan after some steps and …" in said
+
+
+def test_json_and_chinese_of_a_message(capsys: Captured) -> None:
+    text = "ZeRO-3 does not yet support checkpointing with NVMe offloading, please disable for now."
+    assert run(["explain", text, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    assert (found["about"], found["near"]) == ("message", False)
+    (message,) = found["messages"]
+    assert (message["id"], message["since"], message["last"]) == ("stage-3-nvme-checkpoint", None, "0.12.6")
+    assert run(["explain", text, "--lang", "zh-CN"]) == 0
+    assert "\n**处理方法。** 升级到 0.13.0 或更新，或卸载到 CPU。\n" in capsys.readouterr().out

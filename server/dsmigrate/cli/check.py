@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dsmigrate.checking.find import NothingThereError, find
 from dsmigrate.checking.formats import json as json_format
 from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
+from dsmigrate.checking.logged import at_least, explaining_first
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.language import speak
 from dsmigrate.files.journal import JournalError
@@ -22,12 +23,22 @@ from dsmigrate.rules import Severity
 from dsmigrate.settings.check import CheckSettings, check_settings_for, with_setting
 from dsmigrate.settings.errors import SettingsError
 
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.logs import Log
+
 STDIN_NAME = "<stdin>"
 _FORMATS = ("text", "json", "sarif", "github")
 
 
 @click.command("check", short_help="Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|GLOB|-...")
+@click.argument("paths", nargs=-1, metavar="FILE|DIR|GLOB|-...")
+@click.option(
+    "--log",
+    "log_paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Look for known messages in the log of a run as well; may be repeated.",
+)
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("--fix", is_flag=True, help="Apply safe fixes to the files.")
 @click.option("--unsafe-fixes", is_flag=True, help="Apply, or with --diff show, the fixes that are a guess as well.")
@@ -55,6 +66,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--statistics", is_flag=True, help="Count findings by code.")
 def command(  # noqa: PLR0917 - click passes by name
     paths: tuple[str, ...],
+    log_paths: tuple[Path, ...],
     form: str,
     fix: bool,  # noqa: FBT001
     unsafe_fixes: bool,  # noqa: FBT001
@@ -69,19 +81,28 @@ def command(  # noqa: PLR0917 - click passes by name
     Directories are searched for configs, by their keys as well as their names; `-` reads one from standard input.
     Release and reader of a config are taken from what lies around it unless they are given. The settings may also
     stand in pyproject.toml under [tool.dsmigrate.check] or in dsmigrate.toml; flags override them.
+
+    --log finds in a log what DeepSpeed, Transformers, Accelerate, torch and pydantic say when something is wrong, tells
+    why and what to do, and which finding in a config explains it.
     """
+    if not (paths or log_paths):
+        raise click.UsageError("Missing argument 'FILE|DIR|GLOB|-...'.")
+    if log_paths and show_diff:
+        raise click.UsageError("--diff shows what changes in configs; leave --log out")
     if show_diff and form not in {"text", "json"}:
         raise click.UsageError(f"--diff gives text or json, and no {form}")
     mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
-        if STDIN not in paths:
+        if paths and STDIN not in paths:
             recover.before(paths, writing=fix and not show_diff)
-        checked = _check(paths, given, mending)
+        checked = _check(paths, given, mending) if paths else []
     except (SettingsError, NothingThereError, JournalError) as error:
         raise click.UsageError(str(error)) from None
     checked = [_at_least(entry, Severity(min_severity)) for entry in checked]
+    logs = _read_logs(log_paths, Severity(min_severity))
+    checked = explaining_first(checked, logs) if logs else checked
     problem = ""
     if fix and not show_diff:
         problem = _write(checked)
@@ -90,12 +111,12 @@ def command(  # noqa: PLR0917 - click passes by name
     elif show_diff:
         terminal.write(json_format.render(checked, diff=True))
     elif not (fix and STDIN in paths):
-        _print(checked, form, statistics=statistics)
+        _print(checked, logs, form, statistics=statistics)
     if fix and not show_diff and STDIN in paths:
         terminal.write("".join(entry.document.text for entry in checked if entry.document))
     if problem:
         terminal.tell(f"Error: {problem}. Nothing was written")
-    return 2 if problem else _exit_code(checked, exit_zero=exit_zero)
+    return 2 if problem else _exit_code(checked, logs, exit_zero=exit_zero)
 
 
 def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> list[Checked]:
@@ -119,6 +140,14 @@ def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> lis
     return [check_file(candidate.path, candidate.settings, mending, document=candidate.document) for candidate in found]
 
 
+def _read_logs(paths: Sequence[Path], least: Severity) -> list[Log]:
+    if not paths:
+        return []
+    from dsmigrate.messages.logs import read_log  # noqa: PLC0415 - few checks read a log
+
+    return [at_least(read_log(path), least) for path in paths]
+
+
 def _at_least(entry: Checked, least: Severity) -> Checked:
     order = list(Severity)
     kept = tuple(found for found in entry.findings if order.index(found.severity) <= order.index(least))
@@ -138,18 +167,19 @@ def _write(checked: Sequence[Checked]) -> str:
     return ""
 
 
-def _print(checked: Sequence[Checked], form: str, *, statistics: bool) -> None:
+def _print(checked: Sequence[Checked], logs: Sequence[Log], form: str, *, statistics: bool) -> None:
     from dsmigrate.checking.formats import github, sarif, text  # noqa: PLC0415 - each is used alone
 
     if form == "text":
-        terminal.show_lines(text.render(checked, statistics=statistics))
+        terminal.show_lines(text.render(checked, logs=logs, statistics=statistics))
         return
     renderers = {"json": json_format.render, "sarif": sarif.render, "github": github.render}
-    made = renderers[form](checked)
+    made = renderers[form](checked, logs=logs)
     terminal.write_visible(made) if form == "github" else terminal.write(made)
 
 
-def _exit_code(checked: Sequence[Checked], *, exit_zero: bool) -> int:
-    if any(entry.error for entry in checked):
+def _exit_code(checked: Sequence[Checked], logs: Sequence[Log], *, exit_zero: bool) -> int:
+    if any(entry.error for entry in checked) or any(log.error for log in logs):
         return 2
-    return 0 if exit_zero or not any(entry.findings for entry in checked) else 1
+    found = any(entry.findings for entry in checked) or any(log.seen for log in logs)
+    return 1 if found and not exit_zero else 0

@@ -15,6 +15,7 @@ from dsmigrate.derivation import report as reports
 from dsmigrate.derivation import store
 from dsmigrate.derivation.checkout import Checkout
 from dsmigrate.derivation.errors import DerivationError
+from dsmigrate.derivation.messages import derive as derive_messages
 from dsmigrate.derivation.release import Release, derive, derive_all
 from dsmigrate.derivation.sources import Sources, default_cache, default_index
 from dsmigrate.derivation.versions import in_order, parsed
@@ -119,6 +120,24 @@ def rebuild(context: Context, *, check: bool) -> None:
         sys.exit(1 if changed else 0)
     for name in checkout.write(facts):
         click.echo(f"wrote {name}")
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
+@click.pass_obj
+def messages(context: Context, *, check: bool) -> None:
+    """Derive what DeepSpeed, Transformers, Accelerate and torch say when something is wrong, release by release.
+
+    pip fetches the wheels of the others. What messages.toml says of the texts is not touched.
+    """
+    checkout = context.checkout
+    made = derive_messages(checkout.folder, context.sources, checkout.releases())
+    changed = [path for path, text in made.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path in changed:
+        if not check:
+            path.write_text(made[path], encoding="utf-8", newline="\n")
+        click.echo(f"{path} is stale" if check else f"wrote {path}")
+    sys.exit(1 if check and changed else 0)
 
 
 @main.command()

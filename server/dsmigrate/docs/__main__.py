@@ -1,9 +1,9 @@
 """``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
-docs/keys, those of the rules in docs/rules, those of conversions in docs/conversions, what people report is in
-docs/problems.md, what depends on the release in docs/target-versions.md, and README.md shows a patch;
-it and docs/diff.md show what the diff says.
+docs/keys, those of the rules in docs/rules, those of conversions in docs/conversions, those of messages in
+docs/messages, what people report is in docs/problems.md, what depends on the release in docs/target-versions.md, and
+README.md shows a patch; it and docs/diff.md show what the diff says.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from pathlib import Path
 
 from dsmigrate.convert.explained import every_conversion
 from dsmigrate.diff.registry import every_explanation
-from dsmigrate.docs import changes, comparison, conversions, keys, problems, rules, targets
+from dsmigrate.docs import changes, comparison, conversions, keys, messages, problems, rules, targets
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
+from dsmigrate.messages import entries
 from dsmigrate.migration.catalogue import every_idea
 from dsmigrate.rules import every_rule
 
@@ -26,6 +27,7 @@ KEYS = Path("docs") / "keys"
 RULES = Path("docs") / "rules"
 CHANGES = Path("docs") / "changes"
 CONVERSIONS = Path("docs") / "conversions"
+MESSAGES = Path("docs") / "messages"
 PROBLEMS = Path("docs") / "problems.md"
 TARGETS = Path("docs") / "target-versions.md"
 README = Path("README.md")
@@ -64,6 +66,7 @@ def generated(root: Path) -> dict[Path, str]:
     found[root / TARGETS] = targets.page()
     found |= {root / CHANGES / name: text for name, text in changes.pages(every_explanation()).items()}
     found |= {root / CONVERSIONS / name: text for name, text in conversions.pages(every_conversion()).items()}
+    found |= {root / MESSAGES / name: text for name, text in messages.pages(entries()).items()}
     if readme.is_file():
         found[readme] = comparison.refreshed(refreshed(readme.read_text(encoding="utf-8")))
     if diff.is_file():
@@ -73,7 +76,9 @@ def generated(root: Path) -> dict[Path, str]:
 
 def stale(root: Path, wanted: dict[Path, str]) -> list[Path]:
     """Return the files that are missing, differ from what is wanted, or belong to nothing any more."""
-    there = [path for folder in (CODES, KEYS, RULES, CHANGES, CONVERSIONS) for path in (root / folder).glob("*.md")]
+    there = [
+        path for folder in (CODES, KEYS, RULES, CHANGES, CONVERSIONS, MESSAGES) for path in (root / folder).glob("*.md")
+    ]
     present = {path: path.read_text(encoding="utf-8") for path in (*there, *wanted) if path.is_file()}
     return sorted(path for path in wanted.keys() | present.keys() if wanted.get(path) != present.get(path))
 

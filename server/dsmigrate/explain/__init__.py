@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dsmigrate.explain.subject import NothingToExplainError, Overview, ParameterOf, Subject, find
+from dsmigrate.explain.subject import Messages, NothingToExplainError, Overview, ParameterOf, Subject, find
 
-__all__ = ["NothingToExplainError", "Overview", "ParameterOf", "Subject", "find"]
+__all__ = ["Messages", "NothingToExplainError", "Overview", "ParameterOf", "Subject", "find"]

@@ -9,9 +9,11 @@ from dsmigrate.codemod.model import Idea
 from dsmigrate.convert.explained import Explained
 from dsmigrate.diff.registry import Explanation
 from dsmigrate.docs import conversions
-from dsmigrate.explain.subject import Overview, ParameterOf, Subject
+from dsmigrate.explain.subject import Messages, Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.languages import say
+from dsmigrate.messages import Match
+from dsmigrate.messages.entries import since_and_last
 from dsmigrate.rules import Rule
 
 VERSION = 1
@@ -37,6 +39,9 @@ def document(subject: Subject, known: Knowledge) -> Document:
     if isinstance(subject, ParameterOf):
         described = [{"of": facts.path, **parameter(found)} for facts, found in subject.described]
         return {**head, "about": "parameter", "name": subject.name, "parameters": described}
+    if isinstance(subject, Messages):
+        found = [message(match) for match in subject.matches]
+        return {**head, "about": "message", "near": subject.near, "messages": found}
     return {**head, "about": "overview", **_overview(subject, known)}
 
 
@@ -107,6 +112,25 @@ def parameter(found: Parameter) -> Document:
         "suggestions": [dict(value) for value in found.suggestions],
         **{name: getattr(found, name) for name in ("summary", "doc", "when", "trap", "unit")},
         "only_with": found.only_said,
+    }
+
+
+def message(match: Match) -> Document:
+    """Return what a message means; ``last`` is the last release that has this wording, null where the newest has it."""
+    since, last = since_and_last(match.entry.package, [match.text])
+    return {
+        "id": match.entry.name,
+        "text": match.text.shown,
+        "package": match.entry.package,
+        "kind": match.text.kind,
+        "severity": match.text.severity.value,
+        "since": since,
+        "last": last,
+        "cause": match.entry.cause,
+        "cure": match.entry.cure,
+        "keys": list(match.entry.keys),
+        "codes": list(match.entry.codes),
+        "source": match.text.file,
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dsmigrate.codemod.model import Idea
 from dsmigrate.convert.explained import Explained
 from dsmigrate.diff.registry import Explanation
-from dsmigrate.docs import changes, conversions, keys, rules
+from dsmigrate.docs import changes, conversions, keys, messages, rules
 from dsmigrate.docs.pages import page
-from dsmigrate.explain.subject import Overview, ParameterOf, Subject
+from dsmigrate.explain.subject import Messages, Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
 from dsmigrate.languages import say
 from dsmigrate.rules import Rule
@@ -29,7 +29,16 @@ def text(subject: Subject, known: Knowledge) -> str:
         return keys.type_text(subject)
     if isinstance(subject, ParameterOf):
         return "\n".join(keys.parameter_text(facts, parameter) for facts, parameter in subject.described)
+    if isinstance(subject, Messages):
+        return _messages(subject)
     return _overview(subject, known)
+
+
+def _messages(subject: Messages) -> str:
+    parts = [messages.text(match.entry, match.text) for match in subject.matches]
+    if subject.near:
+        parts.insert(0, say("No known message reads like this. Nearest:") + "\n")
+    return "\n".join(parts)
 
 
 def _overview(subject: Overview, known: Knowledge) -> str:

@@ -1,4 +1,4 @@
-"""From what a person typed to what is meant: a code, a key, an optimizer or scheduler type, or a parameter of one."""
+"""From what a person typed to what is meant: a code, a key, a type, a parameter of one, or a pasted message."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from dsmigrate.convert.explained import Explained, every_conversion
 from dsmigrate.diff.registry import Explanation, every_explanation
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.languages import say
+from dsmigrate.messages import Match
+from dsmigrate.messages import find as find_messages
+from dsmigrate.messages import nearest as nearest_messages
 from dsmigrate.migration.catalogue import every_idea
 from dsmigrate.rules import Rule, every_rule
 
 CODES = "codes"
 _CODE = re.compile(r"\d{3}|(?:MG|DS|DF|CV)\d{1,4}", re.IGNORECASE)
 _KINDS = ("optimizer", "scheduler")
+_FEW_WORDS = 8
+"""Of a longer text without a known message so many words are said again."""
 
 
 class NothingToExplainError(Exception):
@@ -48,8 +53,16 @@ class Overview:
     conversions: tuple[Explained, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What is known of a pasted text, the most telling first; ``near`` if the text is only like these."""
+
+    matches: tuple[Match, ...]
+    near: bool = False
+
+
 Code = Idea | Rule | Explanation | Explained
-Subject = Code | Key | TypeFacts | ParameterOf | Overview
+Subject = Code | Key | TypeFacts | ParameterOf | Overview | Messages
 
 
 def find(word: str | None, known: Knowledge) -> Subject:
@@ -70,9 +83,28 @@ def find(word: str | None, known: Knowledge) -> Subject:
     if _CODE.fullmatch(asked):
         return _code(asked)
     found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
+    if found is None and len(asked.split()) > 1:
+        return _messages(word, known)
     if found is None:
         raise NothingToExplainError(_missing(asked, known))
     return found
+
+
+def _messages(text: str, known: Knowledge) -> Messages:
+    """Return the known messages in a text of several words; raises NothingToExplainError where there is none."""
+    found = find_messages(text)
+    if found:
+        return Messages(tuple(found))
+    near = nearest_messages(text)
+    if near:
+        return Messages(tuple(near), near=True)
+    words = text.split()
+    if len(words) <= _FEW_WORDS:
+        raise NothingToExplainError(_missing(" ".join(words), known))
+    asked = " ".join(words[:_FEW_WORDS])
+    raise NothingToExplainError(
+        say("no known message is like {asked} …; `dsmigrate explain` lists the sections", asked=asked)
+    )
 
 
 def _code(asked: str) -> Code:

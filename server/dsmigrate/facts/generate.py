@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.facts import checks, json_schema, translated
+from dsmigrate.facts import checks, json_schema, messages, translated
 from dsmigrate.facts.compile import records
 from dsmigrate.facts.completion import completion
 from dsmigrate.facts.index import index
@@ -34,6 +34,7 @@ def generated(folder: Path) -> dict[Path, str]:
     compiled |= {name: {"keys": keys} for name, keys in found.items()}
     compiled |= {name: {"types": kinds[name]} for name in TYPE_FILES}
     compiled["completion"] = completion(sources)
+    compiled["messages"] = messages.compiled(folder, {path for keys in found.values() for path in keys})
     texts = {folder / "compiled" / f"{name}.json": _by_line(content) for name, content in compiled.items()}
     texts |= translated.compiled(folder, sources)
     for name, schema in json_schema.every(sources, found, kinds).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dsmigrate.facts import messages
 from dsmigrate.facts.sources import read, read_toml
 
 HOLDERS = ("optimizer", "scheduler")
@@ -17,6 +18,7 @@ def spoken(folder: Path) -> dict[str, str]:
         | dict.fromkeys(_of_conversions(), "convert_codes")
         | dict.fromkeys(_texts(folder), "facts")
         | dict.fromkeys(_of_forms(folder), "convert_facts")
+        | dict.fromkeys(messages.spoken(folder), "messages")
     )
 
 

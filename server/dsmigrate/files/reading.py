@@ -39,8 +39,7 @@ def read(path: Path, most: int = MAX_BYTES) -> bytes:
     with opened(path) as file, _said():
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > most else file.read(most + 1) or b""  # None where /proc has nothing to say yet
-    if max(size, len(data)) > most:
-        raise SourceError(_too_large(max(size, len(data)), most))
+    check_size(max(size, len(data)), most)
     return data
 
 
@@ -84,8 +83,7 @@ def _said() -> Iterator[None]:
 def read_stdin() -> bytes:
     """Return what standard input holds; raises SourceError beyond ``MAX_BYTES``."""
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise SourceError(_too_large(len(data), MAX_BYTES))
+    check_size(len(data), MAX_BYTES)
     return data
 
 
@@ -96,10 +94,14 @@ def _refuse(found: os.stat_result) -> None:
         raise SourceError(say("not a regular file"))
 
 
-def _too_large(size: int, most: int) -> str:
+def check_size(size: int, most: int) -> None:
+    """Raise SourceError when a file has more than ``most`` bytes."""
     mebibyte = 1024 * 1024
-    return say(
-        "the file has {size} MiB; files up to {most} MiB are read",
-        size=f"{size / mebibyte:.1f}",
-        most=most // mebibyte,
-    )
+    if size > most:
+        raise SourceError(
+            say(
+                "the file has {size} MiB; files up to {most} MiB are read",
+                size=f"{size / mebibyte:.1f}",
+                most=most // mebibyte,
+            )
+        )

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
 from dsmigrate.document import Encoding
 from dsmigrate.rules import Severity
 
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.logs import Log
+
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice", Severity.HINT: "notice"}
 
 
-def render(checked: Sequence[Checked]) -> str:
-    """Return a line per finding; lines and columns are one-based."""
-    return "".join(f"{line}\n" for line in _lines(checked))
+def render(checked: Sequence[Checked], *, logs: Sequence[Log] = ()) -> str:
+    """Return a line per message of a log and per finding; lines and columns are one-based."""
+    return "".join(f"{line}\n" for line in (*_of_logs(logs), *_lines(checked)))
+
+
+def _of_logs(logs: Sequence[Log]) -> Iterator[str]:
+    for log in logs:
+        if log.error:
+            yield command("error", log.error, {"file": log.name})
+        for seen in log.seen:
+            entry = seen.entry
+            told = f"{seen.said}\n{entry.cause}\n{entry.cure}"
+            yield command(
+                _COMMANDS[seen.text.severity], told, {"file": log.name, "line": str(seen.line), "title": entry.name}
+            )
 
 
 def _lines(checked: Sequence[Checked]) -> Iterator[str]:

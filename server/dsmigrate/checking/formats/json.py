@@ -4,22 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dsmigrate.checking.formats.places import span, url
+from dsmigrate.checking.formats.places import message_url, span, url
 from dsmigrate.checking.job import Checked
+from dsmigrate.checking.logged import explained_by
 from dsmigrate.document import Document, Position, render_path
 from dsmigrate.rules import Finding, Fix
+
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.logs import Log
 
 VERSION = 1
 
 
-def render(checked: Sequence[Checked], *, diff: bool = False) -> str:
+def render(checked: Sequence[Checked], *, logs: Sequence[Log] = (), diff: bool = False) -> str:
     """Return the document of a check; lines and characters are zero-based, characters UTF-16 units as in LSP.
 
     With ``diff`` each file has the unified diff of its fixes.
     """
-    return json.dumps({"version": VERSION, "files": [_file(entry, diff=diff) for entry in checked]}, indent=2) + "\n"
+    told: dict[str, Any] = {"version": VERSION, "files": [_file(entry, diff=diff) for entry in checked]}
+    if logs:
+        told["logs"] = [_log(log, checked) for log in logs]
+    return json.dumps(told, indent=2) + "\n"
+
+
+def _log(log: Log, checked: Sequence[Checked]) -> dict[str, Any]:
+    return {
+        "path": log.name,
+        "error": log.error or None,
+        "messages": [
+            {
+                "id": seen.entry.name,
+                "severity": seen.text.severity.value,
+                "line": seen.line - 1,
+                "count": seen.count,
+                "message": seen.said,
+                "package": seen.entry.package,
+                "cause": seen.entry.cause,
+                "cure": seen.entry.cure,
+                "keys": list(seen.entry.keys),
+                "codes": list(seen.entry.codes),
+                "explained_by": [
+                    {"path": entry.name, "code": finding.code, "key": render_path(finding.path)}
+                    for entry, finding in explained_by(seen, checked)
+                ],
+                "url": message_url(seen.entry),
+            }
+            for seen in log.seen
+        ],
+    }
 
 
 def _file(entry: Checked, *, diff: bool) -> dict[str, Any]:

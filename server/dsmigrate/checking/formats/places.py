@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dsmigrate.document import Document, Encoding, Position
 
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.entries import Entry
+
 DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/rules"
+MESSAGES = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/messages"
 CONVERSIONS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/conversions"
 
 
@@ -26,3 +31,8 @@ def span(document: Document, start: int, end: int, encoding: Encoding = Encoding
 def url(code: str) -> str:
     """Return the page of a rule, or of a code of conversions."""
     return f"{CONVERSIONS if code.startswith('CV') else DOCS}/{code}.md"
+
+
+def message_url(entry: Entry) -> str:
+    """Return where a message is described."""
+    return f"{MESSAGES}/{entry.package}.md#{entry.name}"

@@ -6,23 +6,28 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dsmigrate import __version__
-from dsmigrate.checking.formats.places import span, url
+from dsmigrate.checking.formats.places import message_url, span, url
 from dsmigrate.checking.job import Checked
 from dsmigrate.document import Document, Encoding, TextEdit, render_path
 from dsmigrate.languages import say
 from dsmigrate.rules import Finding, Fix, Rule, Severity, every_rule
+
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.entries import Entry
+    from dsmigrate.messages.logs import Log, Seen
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note", Severity.HINT: "note"}
 _BASE = "SRCROOT"
 
 
-def render(checked: Sequence[Checked]) -> str:
+def render(checked: Sequence[Checked], *, logs: Sequence[Log] = ()) -> str:
     """Return the log of one run; columns count UTF-16 units, as its ``columnKind`` says."""
+    entries = list({seen.entry.name: seen.entry for log in logs for seen in log.seen}.values())
     fired = {finding.code for entry in checked for finding in entry.findings}
     rules = [rule for rule in every_rule() if rule.code in fired]
     if any(code.startswith("CV") for code in fired):
@@ -30,7 +35,9 @@ def render(checked: Sequence[Checked]) -> str:
 
         rules += rules_of(fired)
     index = {rule.code: number for number, rule in enumerate(rules)}
-    unread = [entry for entry in checked if entry.document is None]
+    unread = [(entry.name, entry.error) for entry in checked if entry.document is None]
+    unread += [(log.name, log.error) for log in logs if log.error]
+    index |= {entry.name: len(rules) + number for number, entry in enumerate(entries)}
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -38,12 +45,15 @@ def render(checked: Sequence[Checked]) -> str:
                 "version": __version__,
                 "semanticVersion": __version__,
                 "informationUri": "https://github.com/dsmigrate/dsmigrate",
-                "rules": [_rule(rule) for rule in rules],
+                "rules": [*map(_rule, rules), *map(_entry, entries)],
             }
         },
         "columnKind": "utf16CodeUnits",
-        "invocations": [{"executionSuccessful": not unread, "toolExecutionNotifications": list(map(_unread, unread))}],
-        "results": [
+        "invocations": [
+            {"executionSuccessful": not unread, "toolExecutionNotifications": [_unread(*one) for one in unread]}
+        ],
+        "results": [_seen(log.name, seen, index[seen.entry.name]) for log in logs for seen in log.seen]
+        + [
             _result(entry.name, entry.document, finding, index[finding.code])
             for entry in checked
             if entry.document is not None
@@ -62,6 +72,29 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "helpUri": url(rule.code),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": ["deepspeed", rule.effect.value]},
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.name,
+        "shortDescription": {"text": entry.texts[0].shown},
+        "fullDescription": {"text": entry.cause, "markdown": entry.cause},
+        "help": {"text": entry.cure, "markdown": entry.cure},
+        "helpUri": message_url(entry),
+        "properties": {"tags": [entry.package]},
+    }
+
+
+def _seen(name: str, seen: Seen, index: int) -> dict[str, Any]:
+    place = {"artifactLocation": _artifact(name), "region": {"startLine": seen.line}}
+    return {
+        "ruleId": seen.entry.name,
+        "ruleIndex": index,
+        "level": _LEVELS[seen.text.severity],
+        "message": {"text": f"{seen.said}\n{seen.entry.cause} {seen.entry.cure}"},
+        "locations": [{"physicalLocation": place}],
+        "occurrenceCount": seen.count,
     }
 
 
@@ -127,6 +160,6 @@ def _artifact(name: str) -> dict[str, Any]:
     return {"uri": quote(os.fsencode(path.as_posix())), "uriBaseId": _BASE}
 
 
-def _unread(entry: Checked) -> dict[str, Any]:
-    location = {"physicalLocation": {"artifactLocation": _artifact(entry.name)}}
-    return {"level": "error", "message": {"text": entry.error}, "locations": [location]}
+def _unread(name: str, error: str) -> dict[str, Any]:
+    location = {"physicalLocation": {"artifactLocation": _artifact(name)}}
+    return {"level": "error", "message": {"text": error}, "locations": [location]}

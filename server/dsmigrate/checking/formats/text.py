@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
+from dsmigrate.checking.logged import explained_by
 from dsmigrate.document import Document, Encoding
 from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding, Severity
+
+if TYPE_CHECKING:  # few checks read a log
+    from dsmigrate.messages.logs import Log
 
 _STYLES = {
     Severity.ERROR: "bold red",
@@ -23,8 +27,10 @@ Line: TypeAlias = tuple[tuple[str, str], ...]
 """Pieces of a line, each with its style in the words of rich; "" is none."""
 
 
-def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[Line]:
-    """Yield the lines of the report."""
+def render(checked: Sequence[Checked], *, logs: Sequence[Log] = (), statistics: bool = False) -> Iterator[Line]:
+    """Yield the lines of the report: what logs say, with the findings that explain it, then what configs hold."""
+    for log in logs:
+        yield from _log(log, checked)
     for entry in checked:
         if entry.error:
             yield (entry.name, "bold"), (": ", ""), (entry.error, "bold red")
@@ -32,7 +38,41 @@ def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[
             yield from _finding(entry, finding)
     if statistics:
         yield from _statistics(checked)
-    yield _summary(checked)
+    if checked:
+        yield _summary(checked)
+
+
+def _log(log: Log, checked: Sequence[Checked]) -> Iterator[Line]:
+    if log.error:
+        yield (log.name, "bold"), (": ", ""), (log.error, "bold red")
+        return
+    for seen in log.seen:
+        severity = seen.text.severity
+        often = say(" ({count} times)", count=seen.count) if seen.count > 1 else ""
+        yield (
+            (f"{log.name}:{seen.line}", "bold"),
+            (": ", ""),
+            (say(severity.value), _STYLES[severity]),
+            (f"[{seen.entry.name}] {seen.said}{often}", ""),
+        )
+        yield (("  ", ""), (seen.entry.cause, ""))
+        yield ("  ", ""), (say("fix"), "green"), (say(": {title}", title=seen.entry.cure), "")
+        for entry, finding in explained_by(seen, checked):
+            assert entry.document is not None  # noqa: S101 - a file with findings was read
+            line = span(entry.document, finding.start, finding.end).start.line + 1
+            yield (("  ", ""), (f"{entry.name}:{line}: [{finding.code}] {finding.message}", "bold"))
+        yield ()
+    yield (
+        (
+            say(
+                "{name}: {count} known message{en_s}",
+                name=log.name,
+                count=len(log.seen),
+                en_s="" if len(log.seen) == 1 else "s",
+            ),
+            "",
+        ),
+    )
 
 
 def _finding(entry: Checked, finding: Finding) -> Iterator[Line]:

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dsmigrate.derivation import messages
+from dsmigrate.derivation.errors import DerivationError
+from dsmigrate.derivation.sources import Sources
+
+PACKAGES = """
+[deepspeed]
+modules = ["deepspeed/*"]
+without = ["deepspeed/inference/*"]
+[torch]
+releases = ["2.6.0"]
+modules = ["torch/amp/*"]
+searched = ["torch/lib/*.so"]
+raises = "RuntimeError"
+"""
+TABLE = """
+[a]
+package = "torch"
+text = ["GPU {} is out of memory", "nobody says {} this"]
+"""
+
+
+def derived(tmp_path: Path, sources: dict[str, dict[str, str]]) -> dict[str, dict[str, object]]:
+    folder = tmp_path / "schemas"
+    (folder / "messages").mkdir(parents=True)
+    (folder / "messages" / "packages.toml").write_text(PACKAGES, encoding="utf-8")
+    (folder / "messages.toml").write_text(TABLE, encoding="utf-8")
+    for release, files in sources.items():
+        for name, text in {"deepspeed/__init__.py": "", **files}.items():
+            path = tmp_path / "cache" / release / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    with zipfile.ZipFile(wheels / "torch-2.6.0-cp311-none-any.whl", "w") as wheel:
+        wheel.writestr("torch/amp/scaler.py", "assert scale, 'the scale of the step is missing'")
+        wheel.writestr("torch/nn/other.py", "assert scale, 'the scale of the module is missing'")
+        wheel.writestr("torch/lib/libc10.so", b"\x7fELF\0GPU \0 is out of memory\0nobody says \0")
+    made = messages.derive(folder, Sources(cache=tmp_path / "cache", index_url=""), list(sources))
+    return {path.stem: json.loads(text) for path, text in made.items()}
+
+
+def test_texts_are_told_with_their_releases_and_their_newest_place(tmp_path: Path) -> None:
+    always, moved = "raise ValueError('the stage is always wrong')", "raise ValueError('the stage is at times wrong')"
+    found = derived(
+        tmp_path,
+        {
+            "0.9.0": {"deepspeed/a.py": always, "deepspeed/b.py": moved, "deepspeed/inference/c.py": moved},
+            "0.9.1": {"deepspeed/new.py": always},
+            "0.9.2": {"deepspeed/new.py": always, "deepspeed/b.py": moved},
+        },
+    )
+    assert found["deepspeed"]["releases"] == ["0.9.0", "0.9.1", "0.9.2"]
+    assert found["deepspeed"]["texts"] == {
+        "the stage is always wrong": ["deepspeed/new.py", "ValueError", [["0.9.0", "0.9.2"]]],
+        "the stage is at times wrong": ["deepspeed/b.py", "ValueError", [["0.9.0", "0.9.0"], ["0.9.2", "0.9.2"]]],
+    }
+
+
+def test_a_text_of_a_library_is_looked_for_piece_by_piece(tmp_path: Path) -> None:
+    found = derived(tmp_path, {"0.9.0": {}})
+    assert found["torch"]["texts"] == {
+        "GPU {} is out of memory": ["torch/lib/libc10.so", "RuntimeError", [["2.6.0", "2.6.0"]]],
+        "the scale of the step is missing": ["torch/amp/scaler.py", "AssertionError", [["2.6.0", "2.6.0"]]],
+    }
+
+
+def test_a_module_that_does_not_parse_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DerivationError, match=r"deepspeed/a\.py"):
+        derived(tmp_path, {"0.9.0": {"deepspeed/a.py": "def"}})
