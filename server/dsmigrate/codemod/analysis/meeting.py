@@ -59,10 +59,12 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     when = [
         part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE
     ]
-    test = _when(when, block.names)
-    if condition_said(both(*when), block.names) is None:
-        more = [part for part in _tested(training, block, event) if part not in test]
-        test = " and ".join(([test] if test else []) + more)
+    test = condition_said(both(*when), block.names)
+    if test is None:
+        said = [text for part in when if (text := condition_said(part, block.names)) is not None]
+        parts = {_meant(text): text for text in (*said, *_tested(training, block, event))}
+        test = " and ".join(f"({one})" if " or " in one and len(parts) > 1 else one for one in parts.values())
+    test = "" if test == "True" else test
     return Meeting(block.module, step.node, engine, test, keep, by_data)
 
 
@@ -195,15 +197,6 @@ def _outside_elif(step: Step) -> Step:
     return step
 
 
-def _when(left: list[Condition], names: Names) -> str:
-    """The part of the conditions on which all ranks agree, as far as it can be said."""
-    said = condition_said(both(*left), names)
-    if said is not None:
-        return "" if said == "True" else said
-    parts = [text for part in left if (text := condition_said(part, names)) is not None]
-    return " and ".join(f"({text})" if " or " in text else text for text in dict.fromkeys(parts))
-
-
 def _tested(training: Training, place: Block, event: Event) -> Iterator[str]:
     """The parts of tests around an event that read the same at the place: of names that hold one thing on all ranks."""
     assert place.node is not None
@@ -230,10 +223,18 @@ def _tested(training: Training, place: Block, event: Event) -> Iterator[str]:
             parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
             for one in parts:
                 if _is_one(training, one, block.names, stored):
-                    yield f"({ast.unparse(one)})" if isinstance(one, ast.BoolOp | ast.IfExp) else ast.unparse(one)
+                    yield f"({ast.unparse(one)})" if isinstance(one, ast.IfExp) else ast.unparse(one)
         if block is place:
             return
         inner = block
+
+
+def _meant(test: str) -> object:
+    """What two tests share that differ in the order of their parts."""
+    node = ast.parse(test, mode="eval").body
+    return (
+        (type(node.op), frozenset(map(ast.unparse, node.values))) if isinstance(node, ast.BoolOp) else ast.unparse(node)
+    )
 
 
 def _is_one(training: Training, part: ast.expr, names: Names, stored: set[str]) -> bool:
