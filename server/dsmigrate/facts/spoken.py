@@ -17,6 +17,7 @@ def spoken(folder: Path) -> dict[str, str]:
         | dict.fromkeys(_of_conversions(), "convert_codes")
         | dict.fromkeys(_texts(folder), "facts")
         | dict.fromkeys(_of_forms(folder), "convert_facts")
+        | {bug["what"]: "known_bugs" for bug in read_toml(folder / "known-bugs.toml").values()}
     )
 
 
