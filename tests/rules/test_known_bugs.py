@@ -68,18 +68,18 @@ def test_the_file_holds_what_is_promised() -> None:
         ('{"optimizer": {"type": "Adam"}}', "0.19.0", "muon-zero0-is-sgd", False),
         ('{"zero_optimization": {"stage": "auto", "overlap_comm": true}}', "0.16.0", "overlap-comm-nan", False),
         ('{"zero_optimization": {"stage": 2, "overlap_comm": "auto"}}', "0.16.0", "overlap-comm-nan", False),
-        ('{"bfloat16": {"enabled": true}}', "0.18.5", "bf16-zero0-gradients", True),
-        ('{"zero_optimization": true, "bf16": {"enabled": true}}', "0.18.5", "bf16-zero0-gradients", False),
+        ('{"bfloat16": {"enabled": true}}', "0.18.5", "bf16-zero0-keeps-gradients", True),
+        ('{"zero_optimization": true, "bf16": {"enabled": true}}', "0.18.5", "bf16-zero0-keeps-gradients", False),
         (
             '{"gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2, "cpu_offload": true}}',
             "0.16.0",
-            "zero12-offload-accumulation",
+            "zero2-offload-accumulation",
             True,
         ),
         (
             '{"gradient_accumulation_steps": 1, "zero_optimization": {"stage": 2, "cpu_offload": true}}',
             "0.16.0",
-            "zero12-offload-accumulation",
+            "zero2-offload-accumulation",
             False,
         ),
         (
@@ -88,7 +88,7 @@ def test_the_file_holds_what_is_promised() -> None:
             "warmup-lr-first-group",
             False,
         ),
-        ("[]", "0.18.5", "bf16-zero0-gradients", False),
+        ("[]", "0.18.5", "bf16-zero0-keeps-gradients", False),
     ],
 )
 def test_conditions_see_a_config_as_deepspeed_does(text: str, version: str, bug: str, expected: bool) -> None:
