@@ -27,9 +27,8 @@ from dsmigrate.rules.registry import rule
     source=("schemas/deepspeed/known-bugs.toml",),
     examples=(
         Example(
-            '{"train_batch_size": 8, "bf16": {"enabled": true}, "gradient_clipping": «1.0», '
-            '"zero_optimization": {"stage": 2}}\n',
-            version="0.9.4",
+            '{"train_batch_size": 8, "flops_profiler": {"enabled": «true»}}\n',
+            version="0.13.2",
             accepted=None,  # the judge is the newest release
         ),
         Example(
@@ -40,10 +39,7 @@ from dsmigrate.rules.registry import rule
             version="0.19.3",
             accepted=None,  # as above
         ),
-        Example(
-            '{"train_batch_size": 8, "bf16": {"enabled": true}, "gradient_clipping": 1.0, '
-            '"zero_optimization": {"stage": 2}}\n'
-        ),
+        Example('{"train_batch_size": 8, "flops_profiler": {"enabled": true}}\n', version="0.13.3"),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
