@@ -11,6 +11,7 @@ from dsmigrate.convert.explained import Explained, every_conversion
 from dsmigrate.explain import NothingToExplainError, Overview, ParameterOf, find, markdown
 from dsmigrate.explain.json import document
 from dsmigrate.knowledge import Key, TypeFacts, knowledge
+from dsmigrate.knowledge.bugs import every_bug
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "output" / "explain.schema.json").read_bytes())
 
@@ -26,6 +27,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "output" / "explain
         ("CV13", "there is no code CV13; near: CV113 (two-precisions), CV103 (nvme-path-lost), "),
         ("000", "there is no code 000; `dsmigrate explain codes` lists every code"),
         ("WarmpLR", "there is no key, type or code WarmpLR; near: scheduler.WarmupLR"),
+        ("overlap-comm-nans", "there is no key, type or code overlap-comm-nans; near: overlap-comm-nan"),
     ],
 )
 def test_what_is_nothing_is_told_with_what_is_near(word: str, says: str) -> None:
@@ -81,6 +83,7 @@ def every_word() -> list[str | None]:
         "codes",
         "MG101",
         "DF101",
+        *(bug.id for bug in every_bug()),
         *(item.code for item in every_conversion()),
         *known.every_path(),
         *(facts.path for facts in types),
@@ -100,6 +103,24 @@ def test_every_subject_has_markdown_and_json_that_keeps_the_contract(version: st
         assert text.endswith("\n"), word
         found = json.loads(json.dumps(document(subject, known), allow_nan=False))
         assert [error.message for error in validator.iter_errors(found)] == [], word
+
+
+def test_a_bug_is_told_with_its_releases_its_condition_and_its_cure() -> None:
+    known = knowledge()
+    text = markdown.text(find("`Hpz-Stale-After-Load`", known), known)
+    assert text.startswith("# hpz-stale-after-load\n")
+    assert "DeepSpeed 0.10.0 to 0.18.2: the first step after a model or checkpoint is loaded" in text
+    assert "`zero_optimization.stage` is `3`, `zero_optimization.zero_hpz_partition_size` > 1." in text
+    assert "Fixed in 0.18.3; until then set `zero_optimization.zero_hpz_partition_size: 1`." in text
+    assert "<https://github.com/deepspeedai/DeepSpeed/issues/7606>" in text
+
+
+def test_a_key_lists_its_bugs_of_all_releases() -> None:
+    known = knowledge("0.9.0")
+    key = find("zero_optimization.overlap_comm", known)
+    assert "- 0.12.4 to 0.18.9: `overlap_comm` lets the memory" in markdown.text(key, known)
+    assert "overlap-comm-nan" in document(key, known)["bugs"]
+    assert "Known bugs" not in markdown.text(find("dump_state", known), known)
 
 
 def test_the_contract_is_a_schema_that_refuses() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from dsmigrate.derivation import known_bugs, store
 from dsmigrate.derivation import report as reports
-from dsmigrate.derivation import store
 from dsmigrate.derivation.checkout import Checkout
 from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.messages import derive as derive_messages
@@ -138,6 +138,24 @@ def messages(context: Context, *, check: bool) -> None:
             path.write_text(made[path], encoding="utf-8", newline="\n")
         click.echo(f"{path} is stale" if check else f"wrote {path}")
     sys.exit(1 if check and changed else 0)
+
+
+@main.command()
+@click.argument("names", metavar="[BUG]...", nargs=-1)
+@click.pass_obj
+def bugs(context: Context, names: tuple[str, ...]) -> None:
+    """Check the known bugs, or those named, against the sources of every release, and print a table.
+
+    Exits with 1 when the signs of one are in other releases than it names.
+    """
+    every = known_bugs.read(context.checkout.folder / "known-bugs.toml")
+    unknown = sorted(set(names) - every.keys())
+    if unknown:
+        raise DerivationError(f"known-bugs.toml has no {', '.join(unknown)}")
+    asked = {name: bug for name, bug in every.items() if not names or name in names}
+    found = known_bugs.verify(asked, context.sources.roots(context.checkout.releases()))
+    click.echo(known_bugs.table(found))
+    sys.exit(0 if all(one.holds for one in found) else 1)
 
 
 @main.command()

@@ -11,6 +11,7 @@ from dsmigrate.rules import Effect, Finding, Severity
 
 REJECTS = frozenset({Effect.REJECTED, Effect.CRASH})
 """The effects of findings with which nothing trains to the end."""
+_KNOWN_BUG = "DS970"
 
 
 def only(side: Side, other: Side) -> Iterator[tuple[str, Finding]]:
@@ -47,6 +48,11 @@ def _about(side: Side, finding: Finding) -> tuple[str, str, Effect]:
 def at(side: Side, path: Path, *effects: Effect) -> Finding | None:
     """Return the first finding about a member with one of the effects, by the path of nodes."""
     return next((found for found in side.findings_at.get(path, ()) if found.effect in effects), None)
+
+
+def is_of_releases(pair: Pair, finding: Finding) -> bool:
+    """Return whether a finding is a bug of one of two releases, which an explanation of its own tells."""
+    return finding.code == _KNOWN_BUG and pair.old.known.version != pair.new.known.version
 
 
 def matters(pair: Pair, path: str, finding: Finding) -> bool:

@@ -2,8 +2,8 @@
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
 docs/keys, those of the rules in docs/rules, those of conversions in docs/conversions, those of messages in
-docs/messages, what people report is in docs/problems.md, what depends on the release in docs/target-versions.md, and
-README.md shows a patch; it and docs/diff.md show what the diff says.
+docs/messages, what people report is in docs/problems.md, what depends on the release in docs/target-versions.md and
+docs/known-bugs.md, and README.md shows a patch; it and docs/diff.md show what the diff says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dsmigrate.convert.explained import every_conversion
 from dsmigrate.diff.registry import every_explanation
-from dsmigrate.docs import changes, comparison, conversions, keys, messages, problems, rules, targets
+from dsmigrate.docs import changes, comparison, conversions, keys, known_bugs, messages, problems, rules, targets
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
@@ -32,6 +32,7 @@ PROBLEMS = Path("docs") / "problems.md"
 TARGETS = Path("docs") / "target-versions.md"
 README = Path("README.md")
 DIFF = Path("docs") / "diff.md"
+BUGS = Path("docs") / known_bugs.PAGE
 
 
 def main(arguments: list[str] | None = None, root: Path = Path()) -> int:
@@ -64,6 +65,7 @@ def generated(root: Path) -> dict[Path, str]:
     found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
     found[root / PROBLEMS] = problems.page(every_rule())
     found[root / TARGETS] = targets.page()
+    found[root / BUGS] = known_bugs.page()
     found |= {root / CHANGES / name: text for name, text in changes.pages(every_explanation()).items()}
     found |= {root / CONVERSIONS / name: text for name, text in conversions.pages(every_conversion()).items()}
     found |= {root / MESSAGES / name: text for name, text in messages.pages(entries()).items()}

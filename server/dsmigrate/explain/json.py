@@ -11,6 +11,7 @@ from dsmigrate.diff.registry import Explanation
 from dsmigrate.docs import conversions
 from dsmigrate.explain.subject import Messages, Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.knowledge.bugs import Bug, bugs_of
 from dsmigrate.languages import say
 from dsmigrate.messages import Match
 from dsmigrate.messages.entries import since_and_last
@@ -31,6 +32,8 @@ def document(subject: Subject, known: Knowledge) -> Document:
         return {**head, "about": "code", **_explanation(subject)}
     if isinstance(subject, Explained):
         return {**head, "about": "code", **_conversion(subject)}
+    if isinstance(subject, Bug):
+        return {**head, "about": "bug", **bug(subject)}
     if isinstance(subject, Key):
         members = [member.path for member in known.children(subject.path)]
         return {**head, "about": "key", **key(subject), "keys": members}
@@ -77,7 +80,28 @@ def key(found: Key) -> Document:
         "affects": list(found.affects),
         "related": list(found.related),
         "source": list(found.source),
+        "bugs": [one.id for one in bugs_of(found.path)],
         **texts,
+    }
+
+
+def bug(found: Bug) -> Document:
+    """Return a known bug: what happens, to whom, and what cures it."""
+    return {
+        "name": found.id,
+        "what": found.said,
+        "severity": found.severity,
+        "effect": found.effect,
+        "first": found.first,
+        "last": found.last,
+        "fixed": found.fixed,
+        "when": found.met,
+        "set": dict(found.sets),
+        "remove": list(found.removes),
+        "keys": list(found.keys),
+        "example": found.example,
+        "ran": found.ran,
+        "source": list(found.links),
     }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dsmigrate.codemod.model import Idea
 from dsmigrate.convert.explained import Explained
 from dsmigrate.diff.registry import Explanation
-from dsmigrate.docs import changes, conversions, keys, messages, rules
+from dsmigrate.docs import changes, conversions, keys, known_bugs, messages, rules
 from dsmigrate.docs.pages import page
 from dsmigrate.explain.subject import Messages, Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
+from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.languages import say
 from dsmigrate.rules import Rule
 
@@ -23,6 +24,8 @@ def text(subject: Subject, known: Knowledge) -> str:
         return changes.page(subject)
     if isinstance(subject, Explained):
         return conversions.page(subject)
+    if isinstance(subject, Bug):
+        return known_bugs.text(subject)
     if isinstance(subject, Key):
         return keys.key_text(subject, known)
     if isinstance(subject, TypeFacts):

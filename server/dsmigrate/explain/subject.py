@@ -11,6 +11,7 @@ from dsmigrate.codemod.model import Idea
 from dsmigrate.convert.explained import Explained, every_conversion
 from dsmigrate.diff.registry import Explanation, every_explanation
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.knowledge.bugs import Bug, bug, every_bug
 from dsmigrate.languages import say
 from dsmigrate.messages import Match
 from dsmigrate.messages import find as find_messages
@@ -62,7 +63,7 @@ class Messages:
 
 
 Code = Idea | Rule | Explanation | Explained
-Subject = Code | Key | TypeFacts | ParameterOf | Overview | Messages
+Subject = Code | Key | TypeFacts | ParameterOf | Bug | Overview | Messages
 
 
 def find(word: str | None, known: Knowledge) -> Subject:
@@ -82,7 +83,13 @@ def find(word: str | None, known: Knowledge) -> Subject:
         )
     if _CODE.fullmatch(asked):
         return _code(asked)
-    found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
+    found = (
+        _key(asked, known)
+        or _type(asked, known)
+        or _parameter(asked, known)
+        or bug(asked.lower())
+        or _only_one(asked, known)
+    )
     if found is None and len(asked.split()) > 1:
         return _messages(word, known)
     if found is None:
@@ -168,6 +175,7 @@ def _parameter(asked: str, known: Knowledge) -> ParameterOf | None:
 def _missing(asked: str, known: Knowledge) -> str:
     near = known.search(asked)
     titles = [f"{idea.code} ({idea.title})" for idea in every_idea() if asked.lower() in idea.title.lower()]
+    near += difflib.get_close_matches(asked.lower(), [found.id for found in every_bug()], n=3, cutoff=0.7)
     hints = ", ".join([*near, *titles[: max(0, 5 - len(near))]])
     start = say("there is no key, type or code {asked}", asked=asked)
     return (

@@ -29,7 +29,8 @@ class Sources:
 
     ``prose`` and ``spans`` map a file name without suffix to its tables by path; ``types`` holds the documentation of
     optimizer and scheduler types, ``derived_types`` what the releases say of them. ``snippets``, ``common`` and
-    ``refused`` are for completion: starters, how common keys are, combinations that DeepSpeed refuses.
+    ``refused`` are for completion: starters, how common keys are, combinations that DeepSpeed refuses. ``bugs`` are
+    those of known-bugs.toml by name.
     """
 
     releases: tuple[str, ...]
@@ -41,6 +42,7 @@ class Sources:
     snippets: Table
     common: Table = field(default_factory=dict)
     refused: Table = field(default_factory=dict)
+    bugs: Mapping[str, Table] = field(default_factory=dict)
 
 
 def read(folder: Path) -> Sources:
@@ -57,6 +59,7 @@ def read(folder: Path) -> Sources:
         snippets=read_toml(folder / "snippets.toml"),
         common=_json(folder / "common.json"),
         refused=read_toml(folder / "refused.toml"),
+        bugs=read_toml(folder / "known-bugs.toml"),
     )
 
 

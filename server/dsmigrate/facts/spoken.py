@@ -19,6 +19,7 @@ def spoken(folder: Path) -> dict[str, str]:
         | dict.fromkeys(_texts(folder), "facts")
         | dict.fromkeys(_of_forms(folder), "convert_facts")
         | dict.fromkeys(messages.spoken(folder), "messages")
+        | {bug["what"]: "known_bugs" for bug in read_toml(folder / "known-bugs.toml").values()}
     )
 
 

@@ -278,3 +278,17 @@ def test_what_a_diagnostic_says_is_not_said_again(text: str, said: str) -> None:
     assert any(finding.start <= offset <= finding.end for finding in view.findings)
     after = hover_at(view, offset)
     assert after is None or said not in after.markdown
+
+
+def test_known_bugs_are_those_of_the_release_at_hand_a_few_with_their_cure() -> None:
+    text = '{"zero_optimization": {"stage": 2, "overlap|_comm": true}}'
+    shown = hover(text, Settings(version="0.17.3")).markdown
+    assert "**Known bugs of DeepSpeed 0.17.3**" in shown
+    assert "(`overlap-comm-nan`; fixed in 0.19.0; until then set `zero_optimization.overlap_comm: false`)" in shown
+    assert "overlap-comm-no-wait" not in shown
+    assert "Known bugs" not in hover(text, Settings(version="0.19.8")).markdown
+    many = hover(
+        '{"zero_optimization": {"offload_optimizer": {"dev|ice": "nvme"}}}', Settings(version="0.15.4")
+    ).markdown
+    assert many.count("\n- with offload") + many.count("\n- each step") + many.count("\n- all ranks") == 3
+    assert "more: `dsmigrate explain zero_optimization.offload_optimizer.device`" in many

@@ -47,7 +47,7 @@ _EFFECTS = {RuleEffect.SLOW: Effect.SPEED, RuleEffect.MEMORY: Effect.MEMORY}
 def explain_new(pair: Pair) -> Iterator[Explained]:
     """Yield a message for each finding that only the new side has."""
     for path, finding in findings.only(pair.new, pair.old):
-        if not findings.matters(pair, path, finding):
+        if findings.is_of_releases(pair, finding) or not findings.matters(pair, path, finding):
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         worse = broken and not pair.old.is_rejected
@@ -91,7 +91,7 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
 def explain_gone(pair: Pair) -> Iterator[Explained]:
     """Yield a message for each finding that only the old side has."""
     for path, finding in findings.only(pair.old, pair.new):
-        if not findings.matters(pair, path, finding):
+        if findings.is_of_releases(pair, finding) or not findings.matters(pair, path, finding):
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         fixed = broken and not pair.new.is_rejected

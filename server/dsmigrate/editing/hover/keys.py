@@ -15,7 +15,10 @@ from dsmigrate.editing.markdown import flow
 from dsmigrate.editing.urls import url_for_key
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Event, Key, Status, wording
+from dsmigrate.knowledge.bugs import bugs_of
 from dsmigrate.languages import say
+
+_MOST_BUGS = 3
 
 
 def parts(view: View, target: Target, key: Key) -> Iterator[str]:
@@ -35,6 +38,7 @@ def parts(view: View, target: Target, key: Key) -> Iterator[str]:
     if unmet(view.context, described, target.path) is None:
         yield wording.effective_text(described)
     yield from notes(described.when, described.trap, described.myth)
+    yield known_bugs(view, described)
     yield history(described.history, gone=bool(described.until))
     yield related(described.related)
     yield footer(view, url_for_key(described, view.known))
@@ -49,6 +53,22 @@ def notes(when: str, trap: str, myth: str) -> Iterator[str]:
     """Yield when to change it, what goes wrong with it, and what is wrongly said of it."""
     labelled = ((say("When to change it."), when), (say("Trap."), trap), (say("Often said, but wrong."), myth))
     yield from (f"**{label}** {flow(text)}" for label, text in labelled if text)
+
+
+def known_bugs(view: View, key: Key) -> str:
+    """Return the bugs of the release that the key has a part in, a line each; "" for none."""
+    found = bugs_of(key.path, view.known.version)
+    if not found:
+        return ""
+    lines = [
+        say("- {what} (`{bug}`; {cure})", what=bug.said, bug=bug.id, cure=bug.cure)
+        if bug.cure
+        else say("- {what} (`{bug}`)", what=bug.said, bug=bug.id)
+        for bug in found[:_MOST_BUGS]
+    ]
+    if len(found) > _MOST_BUGS:
+        lines.append(say("- {more} more: `dsmigrate explain {path}`", more=len(found) - _MOST_BUGS, path=key.path))
+    return "\n".join([say("**Known bugs of DeepSpeed {version}**", version=view.known.version), "", *lines])
 
 
 def history(events: tuple[Event, ...], *, gone: bool = False) -> str:
