@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from dsmigrate.cli.app import run
+from dsmigrate.languages.spoken import ENGLISH, using
 from dsmigrate.launchers.ideas import IDEAS as LAUNCHERS
 from tests.support.codemod import IDEAS
 
@@ -141,5 +142,6 @@ def test_json_and_chinese_of_a_message(capsys: Captured) -> None:
     assert (found["about"], found["near"]) == ("message", False)
     (message,) = found["messages"]
     assert (message["id"], message["since"], message["last"]) == ("stage-3-nvme-checkpoint", None, "0.12.6")
-    assert run(["explain", text, "--lang", "zh-CN"]) == 0
+    with using(ENGLISH):  # and again behind it
+        assert run(["explain", text, "--lang", "zh-CN"]) == 0
     assert "\n**处理方法。** 升级到 0.13.0 或更新，或卸载到 CPU。\n" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def _is_moved(event: Event) -> bool:
             isinstance(one, Tensor) and one.batch is not None and not any(_overlap(one.batch, other) for other in moved)
             for one in each(given)
         )
-        for given in event["inputs"].items
+        for given in event["inputs"].items  # type: ignore[union-attr]
     )
 
 
