@@ -27,8 +27,8 @@ def migrate_files(
 def uncovered(result: FileResult, source: bytes) -> list[int]:
     """The lines that the diff takes away and no change of the report speaks of.
 
-    Not of blank ones, comments, imports, lines that only move or are indented, branches that went with all that was in
-    them, and an ``elif`` that has become the first one.
+    Not of blank ones, comments, imports and what is tried if they fail, lines that only move or are indented, branches
+    that went with all that was in them, and an ``elif`` that has become the first one.
     """
     covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
     lines = source.split(b"\n")
@@ -39,7 +39,11 @@ def uncovered(result: FileResult, source: bytes) -> list[int]:
     left = [line for line in left if not lines[line - 1].strip().startswith(b"#")]
     if left:
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import | ast.ImportFrom):
+            if isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Try) and _imports(node)):
                 covered.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         covered.update(line for line in left if lines[line - 1].rstrip().endswith(b":") and line + 1 in gone)
     return [line for line in left if line not in covered]
+
+
+def _imports(node: ast.Try) -> bool:
+    return all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)

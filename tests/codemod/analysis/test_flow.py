@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.codemod.analysis.running import saved, values
+from dsmigrate.codemod.analysis.events import Happening
+from tests.codemod.analysis.running import saved, tree, values
 
 
 def test_both_arms_of_an_undecided_branch_are_run() -> None:
@@ -501,3 +502,36 @@ def test_what_one_branch_of_a_loop_binds_to_one_thing_is_no_counter() -> None:
                 torch.save(kept["config"], "x")
         """
     ) == ["?8 if (rank == 0)"]
+
+
+def test_what_only_hands_batches_on_leaves_a_loop_over_it_as_one_over_the_loader() -> None:
+    script = """
+    class Prefetch:
+        def __init__(self, loader):
+            self.loader = loader
+
+        def __iter__(self):
+            first = True
+            for batch in self.loader:
+                batch = batch.cuda()
+                if not first:
+                    yield ready
+                first = False
+                ready = batch
+            yield ready
+
+    model = nn.Linear(2, 2)
+    loader = Prefetch(torch.utils.data.DataLoader([1], batch_size=8))
+    for batch in loader:
+        model(batch).sum().backward()
+    """
+    assert (
+        tree(script, Happening.BATCH, Happening.BACKWARD)
+        == """
+loop Prefetch
+  __iter__()
+    loop torch.utils.data.DataLoader
+      Batch
+  Backward
+"""
+    )

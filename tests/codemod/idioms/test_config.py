@@ -62,6 +62,10 @@ def script(data: str = DATA, *, model: str = MODEL, loop: str = LOOP, imports: s
         "def made(size):\n    return None, DataLoader(data, batch_size=size)\n_, loader = made(48)",
         "from factory import made\nloader = made(data, batch_size=48)",
         "loader = enumerate(DataLoader(data, batch_size=48))",
+        (
+            "class Mine:\n    def __init__(self, data):\n        self.data = data\n    def __iter__(self):\n"
+            "        for x in self.data:\n            yield x.cuda()\nloader = Mine(DataLoader(data, batch_size=48))"
+        ),
     ],
 )
 def test_a_known_batch_size_is_in_the_config(data: str) -> None:

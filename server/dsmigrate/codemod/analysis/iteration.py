@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of, outside
 from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
-from dsmigrate.codemod.analysis.events import BlockKind, Happening
+from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.library import item_of
 from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, OnYield, Stop, Turn, kept, sources
 from dsmigrate.codemod.analysis.roles import role_of
@@ -202,6 +203,50 @@ def each_item(
     ``otherwise``: what is done where no turn leaves the loop.
     """
     over = run.settle(over)
+    if any(_runs_code(run, one) for one in each(over)):
+        ends = _hands_on(run, node, over)
+        if ends is not None:
+            return run.loop(node, over, lambda: turn(_handed_on(run, node, over)), otherwise if ends else None)
+    return _each_item(run, node, over, turn, otherwise)
+
+
+def _hands_on(run: Machine, node: ast.AST, over: Value) -> bool | None:
+    """Whether a loop ends by itself whose items code of the script hands on in a loop; None where that code does more.
+
+    Where it only moves batches, it makes no difference that the body is not run where each is yielded.
+    """
+    mark, at, ahead, here = run.state.mark(), len(run.block.items), len(run.stops), set(run.block.around())
+    in_loops: list[bool] = []
+
+    def noted(_: Value) -> Condition:
+        in_loops.append(any(block.kind is BlockKind.LOOP and block not in here for block in run.block.around()))
+        return TRUE
+
+    twin = run.twins.setdefault(node, copy(node))  # what is known of this loop's head is its body's doing
+    ends = _each_item(run, twin, over, noted, lambda: TRUE) is not DEAD
+    events = [event for one in run.block.items[at:] for event in ([one] if isinstance(one, Event) else one.events())]
+    changes = run.state.changes(mark)
+    run.state.undo(mark)
+    del run.block.items[at:], run.stops[ahead:]
+    written = {obj for obj, _ in changes} - {run.state.made} - run.state.new_things(changes)
+    return ends if any(in_loops) and not written and all(map(_is_of_data, events)) else None
+
+
+def _is_of_data(event: Event) -> bool:
+    if event.kind is Happening.PRECISION:
+        return not any(isinstance(one, Obj) for one in each(event.what.get("of", NONE)))
+    return event.kind in {Happening.BATCH, Happening.MOVED}
+
+
+def _handed_on(run: Machine, node: ast.AST, over: Value) -> Value:
+    return run.values_of(
+        [(condition, lambda one=one: run.element(one, node)) for condition, one in options_of(over)], node
+    )
+
+
+def _each_item(
+    run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], Condition], otherwise: Callable[[], Condition]
+) -> Condition:
     bare = {_gone_over(run, one) for one in each(over)} if isinstance(over, Choice) else set()
     if len(bare) == 1:  # with a progress bar on some ranks
         over = bare.pop()

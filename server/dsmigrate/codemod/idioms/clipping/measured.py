@@ -10,7 +10,7 @@ from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.clips import clips_of, limit_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.codemod.program.edits import Insert, line_range
 from dsmigrate.languages import told
 
 IDEAS = (
@@ -32,9 +32,11 @@ def measured(training: Training, facts: Facts) -> Iterator[Decision]:
     moved = moved_norms(training, facts)
     for one in moved:
         done |= one.nodes
+        ranges = [line_range(node) for node in (*one.nodes, one.step.node)]
         yield Decision(
             "MG422", Kind.CONVERTED, one.step.module, one.step.node, told("the norm is ds_compat.grad_norm({engine}), after the step", engine=one.engine),
-            "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}), lines=(0, 0),
+            "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}),
+            lines=(min(first for first, _ in ranges), max(last for _, last in ranges)),
         )  # fmt: skip
     if moved:
         site = facts.site

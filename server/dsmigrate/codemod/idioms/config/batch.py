@@ -99,8 +99,10 @@ def _batches(training: Training) -> Iterator[Event]:
     for event in training.events(Happening.FORWARD):
         if event.node not in nodes or not training.is_model(event["model"]):
             continue
-        for loop in loops_around(event):
+        for index, loop in enumerate(loops_around(event)):
             here = [one for one in fetched if next(iter(loops_around(one)), None) is loop]
+            if not here and not index:  # through code that hands the batches on
+                here = [one for one in fetched if loop in loops_around(one)]
             before = [one for one in here if one.number < event.number]
             likely = [one for one in here if holds_by_default(training.analysis, one.condition)]
             yield from dict.fromkeys([*(one for one in before if one in likely), *likely, *before, *here])
