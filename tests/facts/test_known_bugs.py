@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsmigrate.facts.known_bugs import compiled, problems
+from dsmigrate.facts.known_bugs import compiled, newest, problems
 
 RELEASES = ("0.18.0", "0.18.1", "0.18.2")
 KNOWN = {"bf16.enabled", "zero_optimization.stage"}
@@ -66,3 +66,8 @@ def test_the_package_loads_the_release_that_is_right_again_and_no_signs() -> Non
     assert loaded["a"]["fixed"] == "0.18.2"
     assert "fixed" not in loaded["b"]
     assert all("signs" not in bug for bug in loaded.values())
+
+
+def test_the_last_release_with_bugs_is_that_of_the_last_bug() -> None:
+    assert newest({"a": entry(last="0.18.0"), "b": entry(last="0.18.1")}, RELEASES) == "0.18.1"
+    assert newest({"a": entry(last="0.18.0"), "b": entry(last=None)}, RELEASES) == "0.18.2"

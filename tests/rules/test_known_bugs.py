@@ -56,6 +56,10 @@ def test_the_settings_that_avoid_a_bug_do(bug: Bug) -> None:
     assert bug.id not in names(fixed.document.text, bug.last or RELEASES[-1])
 
 
+def test_a_release_without_known_bugs_has_none() -> None:
+    assert bugs_at(RELEASES[-1]) == tuple(bug for bug in every_bug() if bug.affects(RELEASES[-1]))
+
+
 def test_the_file_holds_what_is_promised() -> None:
     assert len(every_bug()) >= 80
     assert bugs_at("0.14.0") != bugs_at("0.18.0")

@@ -153,7 +153,8 @@ def bugs(context: Context, names: tuple[str, ...]) -> None:
     if unknown:
         raise DerivationError(f"known-bugs.toml has no {', '.join(unknown)}")
     asked = {name: bug for name, bug in every.items() if not names or name in names}
-    found = known_bugs.verify(asked, context.sources.roots(context.checkout.releases()))
+    releases = context.checkout.releases()
+    found = known_bugs.verify(asked, releases, context.sources.roots(releases))
     click.echo(known_bugs.table(found))
     sys.exit(0 if all(one.holds for one in found) else 1)
 

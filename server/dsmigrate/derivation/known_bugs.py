@@ -46,12 +46,12 @@ def read(path: Path) -> dict[str, Table]:
         raise DerivationError(f"{path}: {error}") from None
 
 
-def verify(bugs: Mapping[str, Table], roots: Mapping[str, Path]) -> list[Verified]:
-    """Return each bug as the sources have it; ``roots`` are the unpacked releases, oldest first.
+def verify(bugs: Mapping[str, Table], releases: Sequence[str], roots: Mapping[str, Path]) -> list[Verified]:
+    """Return each bug as the sources have it: of ``releases``, oldest first, those that are unpacked at ``roots``.
 
-    Raises DerivationError for a release that is not among them.
+    Raises DerivationError for a bug of a release that is not among ``releases``.
     """
-    releases, texts = list(roots), _Texts(roots)
+    texts = _Texts(roots)
     return [_verified(name, bug, releases, texts) for name, bug in bugs.items()]
 
 
@@ -74,6 +74,9 @@ class _Texts:
         self._roots = roots
         self._read: dict[tuple[str, str], str | None] = {}
 
+    def __contains__(self, release: str) -> bool:
+        return release in self._roots
+
     def text(self, release: str, file: str) -> str | None:
         if (release, file) not in self._read:
             path = self._roots[release] / PACKAGE / file
@@ -81,12 +84,13 @@ class _Texts:
         return self._read[release, file]
 
 
-def _verified(name: str, bug: Table, releases: list[str], texts: _Texts) -> Verified:
+def _verified(name: str, bug: Table, releases: Sequence[str], texts: _Texts) -> Verified:
     first, last = bug["first"], bug.get("last", releases[-1])
     if first not in releases or last not in releases:
         raise DerivationError(f"{name}: {first} to {last} are not both among the releases")
-    named = releases[releases.index(first) : releases.index(last) + 1]
-    signed = [release for release in releases if any(_is_signed(sign, release, texts) for sign in bug["signs"])]
+    there = [release for release in releases if release in texts]
+    named = [release for release in releases[releases.index(first) : releases.index(last) + 1] if release in texts]
+    signed = [release for release in there if any(_is_signed(sign, release, texts) for sign in bug["signs"])]
     return Verified(name, tuple(named), tuple(signed), "ran" in bug)
 
 
@@ -103,6 +107,8 @@ def _is_there(sign: Table, text: str | None) -> bool:
 
 
 def _span(releases: Sequence[str]) -> str:
+    if not releases:
+        return "none of these"
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dsmigrate.facts import known_bugs
 from dsmigrate.facts.compile import Records, every, newest
 from dsmigrate.facts.sources import Sources
 from dsmigrate.knowledge import paths
 
 
 def index(sources: Sources, found: Mapping[str, Records], types: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the index: releases, files, paths, second spellings, names of types, consumers."""
+    """Return the index: releases and the last with bugs, files, paths, second spellings, names of types, consumers."""
     aliases: dict[str, str] = {}
     every_path = sorted(path for _, path, _ in every(found))
     for _, path, record in every(found):
@@ -27,6 +28,7 @@ def index(sources: Sources, found: Mapping[str, Records], types: Mapping[str, Ma
         "aliases": dict(sorted(aliases.items())),
         "optimizers": sorted(types["optimizer_types"]),
         "schedulers": sorted(types["scheduler_types"]),
+        "last_with_bugs": known_bugs.newest(sources.bugs, sources.releases),
         "consumers": {
             name: {"otherwise": facts["otherwise"], "fills": facts.get("fills", {})}
             for name, facts in sources.consumers.items()

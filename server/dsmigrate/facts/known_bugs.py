@@ -30,6 +30,11 @@ def _compiled(bug: Table, releases: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def newest(bugs: Mapping[str, Table], releases: Sequence[str]) -> str:
+    """Return the last release that has any of the bugs."""
+    return releases[max(releases.index(bug.get("last", releases[-1])) for bug in bugs.values())]
+
+
 def problems(bugs: Mapping[str, Table], releases: Sequence[str], known: set[str]) -> list[str]:
     """Return what is wrong with the file, a line each; ``known`` is the path of every key."""
     return [f"known-bugs.toml: {name}: {wrong}" for name, bug in bugs.items() for wrong in _of(bug, releases, known)]
@@ -69,10 +74,5 @@ def _signs(signs: object) -> Iterator[str]:
     for sign in signs:
         every = sign if isinstance(sign, list) else [sign]
         for one in every:
-            if not one.keys() <= _SIGN or not (one.get("has") or one.get("lacks")) or ".." in paths_of(one):
+            if not one.keys() <= _SIGN or not (one.get("has") or one.get("lacks")) or ".." in one.get("file", ".."):
                 yield f"{one!r} is no sign"
-
-
-def paths_of(sign: Table) -> list[str]:
-    """Return the parts of the path of the file of a sign."""
-    return str(sign.get("file", "..")).split("/")

@@ -110,7 +110,9 @@ def bug(name: str) -> Bug | None:
 
 @functools.lru_cache(maxsize=64)
 def bugs_at(version: str) -> tuple[Bug, ...]:
-    """Return the bugs that a release has."""
+    """Return the bugs that a release has; where it has none, nothing is read to tell."""
+    if order(version) > order(store.index()["last_with_bugs"]):
+        return ()
     return tuple(found for found in every_bug() if found.affects(version))
 
 
