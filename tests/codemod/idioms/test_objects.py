@@ -519,3 +519,26 @@ def test_a_scaler_that_an_object_may_not_have_is_asked_for() -> None:
     found = script(SCALED.format(early=early, late="pass"), loop="")
     assert "MG302" not in {code for code, _ in found.todos}
     assert "ds_compat.use_grad_scaler(self.model, self.scaler)" in found.text
+
+
+def test_what_stands_behind_unpacking_that_cannot_fit_does_not_count() -> None:
+    found = script(
+        """
+def resumed(path, optimizer):
+    optimizer.load_state_dict(torch.load(path))
+    return optimizer, 1
+
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+if len(sys.argv) > 1:
+    model, optimizer, epoch = resumed(sys.argv[1], optimizer)
+""",
+        """
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
+    )
+    assert not found.todos

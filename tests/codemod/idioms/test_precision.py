@@ -111,6 +111,16 @@ def test_what_an_option_switches_follows_it(manager: str) -> None:
     assert found.config["torch_autocast"]["enabled"] is False
 
 
+def test_a_branch_that_one_of_two_options_takes_follows_both() -> None:
+    region = f"    {ON['a region'][1]}".replace("\n", "\n    ")
+    found = script(
+        f"if args.amp or args.half:\n{region}\nelse:\n    loss = model(x).sum()",
+        helpers="parser.add_argument('--half', action='store_true')\nargs = parser.parse_args()",
+    )
+    assert not found.todos
+    assert 'torch_autocast={"enabled": args.amp or args.half}' in found.text
+
+
 def test_a_type_from_a_table_is_said_by_the_name_of_the_option() -> None:
     found = script(
         "with ctx:\n    loss = model(x).sum()",
