@@ -67,6 +67,22 @@ def test_a_patch_made_below_the_root_of_a_project_names_files_from_there(
     ]  # fmt: skip
 
 
+def test_a_patch_of_files_above_the_current_folder_has_no_way_up_in_it(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for folder in (".git", "tools", "engines"):
+        Path(folder).mkdir()
+    write(
+        tmp_path,
+        {"tools/train.py": ENTRY.replace("import engine", "from engines import engine"), "engines/engine.py": ENGINE},
+    )
+    monkeypatch.chdir("tools")
+    assert run(["train.py"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("+++ ")] == [
+        "+++ b/tools/train.py", "+++ b/tools/ds_config.json", "+++ b/engines/engine.py",
+    ]  # fmt: skip
+
+
 def test_all_files_are_written_or_none() -> None:
     before = Path("engine.py").read_text()
     Path("ds_config.json").write_text('{"train_batch_size": 3}')

@@ -16,6 +16,7 @@ from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.app import command_like
 from dsmigrate.cli.language import speak
 from dsmigrate.cli.setting_options import CONVERSION, as_arguments, setting_options
+from dsmigrate.files.diff import renamed
 from dsmigrate.files.discovery import Found, discover
 from dsmigrate.files.journal import JournalError
 from dsmigrate.files.paths import resolved
@@ -92,7 +93,7 @@ def command(  # noqa: PLR0917 - click passes by name
             recover.before(paths, writing=in_place)
         work = [_following(job, root) if not no_follow else job for job in _jobs(paths, given)]
         outcomes = _migrate(work, jobs or cores(), quiet=quiet or form == "json")
-        placed = place(outcomes, output)
+        placed = _named_from_root(place(outcomes, output))
         writing = writes(placed, force=force, in_place=in_place) if in_place or output is not None else []
     except (SettingsError, PlacementError, JournalError) as error:
         raise click.UsageError(str(error)) from None
@@ -175,6 +176,20 @@ def _progress(total: int, *, quiet: bool) -> Iterator[_Advance]:
         yield lambda outcome: advance(outcome.job.name)
 
 
+def _named_from_root(placed: list[Placed]) -> list[Placed]:
+    """The same with diffs from the root of the project where files outside of here change, as git takes no ``..``."""
+    climbing = [item for item in placed if item.outcome.result.diff and relative(item.outcome.job.path, Path()) is None]
+    base = next((item.outcome.job.root for item in climbing if not item.outcome.job.path.is_absolute()), None)
+    if base is None or not all(relative(item.outcome.job.path, base) for item in placed):
+        return placed
+    found = []
+    for item in placed:
+        result = item.outcome.result
+        diff = renamed(result.diff, relative(item.outcome.job.path, base) or result.path)
+        found.append(replace(item, outcome=replace(item.outcome, result=replace(result, diff=diff)), patched_in=base))
+    return found
+
+
 def _entry(placed: Placed) -> Entry:
     result = placed.outcome.result
     is_elsewhere = result.new_source is not None and placed.script != placed.outcome.job.path
@@ -252,4 +267,6 @@ def _patches(placed: Sequence[Placed]) -> Iterator[bytes]:
         yield item.outcome.result.diff.encode(item.outcome.encoding, "backslashreplace")
         if item.config is not None and item.config.path not in shown:
             shown.add(item.config.path)
-            yield item.config.diff(item.config.path.as_posix()).encode()
+            path = item.config.path
+            name = path.as_posix() if item.patched_in is None else relative(path, item.patched_in) or path.as_posix()
+            yield item.config.diff(name).encode()

@@ -33,7 +33,7 @@ from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
 from dsmigrate.codemod.validate import Difference, differences, result_of
 from dsmigrate.files.diff import unified
 from dsmigrate.files.text import encode
-from dsmigrate.languages import retold
+from dsmigrate.languages import mark, retold, say
 
 _UNMARKED = frozenset(idea.code for idea in ideas() if not idea.marked)
 
@@ -211,10 +211,11 @@ def _fitted(plan: Planned, plans: Sequence[Planned], others: Mapping[Place, str]
 def _clash(clash: Clash, own: Planned, plans: Sequence[Planned], others: Mapping[Place, str]) -> Change:
     given = [plan.entry.path for plan in plans if plan is not own and clash.place in plan.runs]
     users = ", ".join([*given, *([others[clash.place]] if clash.place in others else [])])
-    what = f"{clash.decision.message} ({clash.place[0]}:{clash.decision.node.lineno})"  # type: ignore[attr-defined]
-    return Change(
-        "MG914", Kind.REFUSED, 1, 1, f"{what} would break what other scripts run there", f"also run by {users}"
+    place = f"{clash.place[0]}:{clash.decision.node.lineno}"  # type: ignore[attr-defined]
+    message = say(
+        "{what} ({place}) would break what other scripts run there", what=retold(clash.decision.message), place=place
     )
+    return Change("MG914", Kind.REFUSED, 1, 1, message, say("also run by {users}", users=users))
 
 
 def _validated(read: Read, plan: Planned, texts: Mapping[str, _Text], cache: Cache) -> Planned:
@@ -250,7 +251,9 @@ def _marked(facts: Facts, one: Settled, found: list[Difference]) -> Settled:
         event = difference.original.event if difference.original is not None else None
         module, node = (facts.site.module, facts.site.node) if event is None else (event.module, event.node)
         if not any(_speaks_of(decision, module, node) for decision in one.decisions):
-            more.append(Decision("MG999", Kind.TODO, module, node, str(difference), "found by reading the result back"))
+            more.append(
+                Decision("MG999", Kind.TODO, module, node, str(difference), mark("found by reading the result back"))
+            )
     return replace(one, decisions=(*one.decisions, *more)) if more else one
 
 
@@ -301,8 +304,8 @@ def _soundly(plans: list[Planned]) -> tuple[list[Planned], _Written]:
                 Kind.REFUSED,
                 1,
                 1,
-                f"the converted {error.path} would not run: {error.why}",
-                "a gap in dsmigrate: say so in an issue",
+                say("the converted {path} would not run: {why}", path=error.path, why=error.why),
+                say("a gap in dsmigrate: say so in an issue"),
             )
             plans = [
                 replace(plan, trainings=(), refused=said) if error.path in _edited(plan) else plan for plan in plans
@@ -358,7 +361,7 @@ def _written(plans: Sequence[Planned]) -> _Written:
             raise _UnsoundError(path, str(error).partition("\n")[0]) from error
         new = made.undefined_names - said.undefined_names
         if new:
-            raise _UnsoundError(path, f"{', '.join(sorted(new))} would be bound nowhere")
+            raise _UnsoundError(path, say("{names} would be bound nowhere", names=", ".join(sorted(new))))
         texts[path] = _Text(module, module.source.text, after)
     return _Written(texts, told, home)
 

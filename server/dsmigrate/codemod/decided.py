@@ -19,6 +19,7 @@ from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, show
 from dsmigrate.codemod.compat import NAME
 from dsmigrate.codemod.program.edits import AddArgument, Edit, Insert, Replace, ReplaceStatement, texts
 from dsmigrate.codemod.settle import Settled
+from dsmigrate.languages import mark, told
 
 _PART = re.compile(rf"\b{NAME}\.(\w+)\(")
 _TOGETHER = frozenset({*COLLECTIVE, "keep_torch_checkpoints"})
@@ -35,26 +36,26 @@ def misfits(training: Training, settled: tuple[Settled, ...], after: Analysis) -
     calls = {ast.unparse(node) for text in said for node in _initializations(text)}
     for event in made:
         if calls and isinstance(event.node, ast.Call) and ast.unparse(event.node) not in calls:
-            yield "deepspeed.initialize with other arguments than were settled", event
+            yield mark("deepspeed.initialize with other arguments than were settled"), event
     parts = list(after.of(Happening.PART))
     called = {event["name"] for event in parts}
     for name in sorted({name for text in said for name in _PART.findall(text)}):
         if Const(name) not in called:
-            yield f"the training without {NAME}.{name}", made[0]
+            yield told("the training without {part}", part=f"{NAME}.{name}"), made[0]
     for event in parts:
         name = event["name"].value if isinstance(event["name"], Const) else ""
         if name in _TOGETHER and any(
             block.test.varies and is_first_of_node(block.test) for block in event.block.around()
         ):
-            yield f"{NAME}.{name} on some ranks only", event
+            yield told("{part} on some ranks only", part=f"{NAME}.{name}"), event
     written = {event["name"] for event in training.events(Happening.ACCESS) if "value" in event.what}
     for event in after.of(Happening.ACCESS):
         if "value" in event.what and event["name"] not in written and _is_engine(event["of"]):
-            yield f"{show(event['name'])} of the engine is set", event
+            yield told("{name} of the engine is set", name=show(event["name"])), event
     extra = Counter(map(_place, _between(after))) - Counter(map(_place, _between(training.analysis)))
     for event in _between(after):
         if extra[_place(event)] > 0:
-            yield "gradients dropped between backward and step", event
+            yield mark("gradients dropped between backward and step"), event
 
 
 def _is_engine(value: Value) -> bool:

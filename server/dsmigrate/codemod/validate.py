@@ -60,6 +60,7 @@ from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.settle import Settled
+from dsmigrate.languages import told
 
 _MIXED = frozenset({"torch_autocast", "fp16", "bf16"})
 """The sections of a config that run the model in mixed precision."""
@@ -98,10 +99,14 @@ class Difference:
 
     def __str__(self) -> str:
         if self.original is None:
-            return f"{_said(self.result)}, which the script does not do" if self.result else ""
+            return told("{what}, which the script does not do", what=_said(self.result)) if self.result else ""
         if self.result is None:
-            return f"{_said(self.original)}, which the converted script does not do"
-        return f"{_said(self.original)} has become {_said(self.result)} in the converted script"
+            return told("{what}, which the converted script does not do", what=_said(self.original))
+        return told(
+            "{before} has become {after} in the converted script",
+            before=_said(self.original),
+            after=_said(self.result),
+        )
 
 
 def _parts_of(condition: str | Condition) -> Iterable[Condition]:
@@ -112,7 +117,7 @@ def _parts_of(condition: str | Condition) -> Iterable[Condition]:
 
 
 def _said(entry: Entry) -> str:
-    return f"{entry.what} (line {entry.event.line})"
+    return told("{what} (line {line})", what=entry.what, line=entry.event.line)
 
 
 IDEAS = (

@@ -31,6 +31,15 @@ def unified(old: str | None, new: str, path: str, *, context: int = 3) -> str:
     return f"--- {name}\n+++ {_named('b', path)}\n" + "".join(_hunks(before, after, context))
 
 
+def renamed(diff: str, path: str) -> str:
+    """Return a unified diff of one file as that of the file ``path``."""
+    if not diff:
+        return diff
+    before, _, hunks = diff.split("\n", 2)
+    name = before.removeprefix("--- ") if before == "--- /dev/null" else _named("a", path)
+    return f"--- {name}\n+++ {_named('b', path)}\n{hunks}"
+
+
 def gone_lines(diff: str) -> tuple[int, ...]:
     """Return the 1-based numbers of the old file's lines that a unified diff of one file takes away."""
     gone: list[int] = []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dsmigrate.codemod.model import Change, Kind
 from dsmigrate.files.discovery import discover
 from dsmigrate.files.paths import resolved
+from dsmigrate.languages import say
 from dsmigrate.migration.ideas import USED_AS_FILE
 from dsmigrate.migration.importers import users
 from dsmigrate.migration.job import Outcome, read_below, relative
@@ -30,8 +31,12 @@ def with_users(outcome: Outcome) -> Outcome:
     notes = tuple(
         Change(
             USED_AS_FILE, Kind.KEPT, line, line,
-            f"{one.path}:{one.line} takes a checkpoint for a file: {textwrap.shorten(one.call, 60, placeholder=' …')}",
-            "it is a directory",
+            say(
+                "{place} takes a checkpoint for a file: {call}",
+                place=f"{one.path}:{one.line}",
+                call=textwrap.shorten(one.call, 60, placeholder=" …"),
+            ),
+            say("it is a directory"),
         )
         for one in found
     )  # fmt: skip

@@ -139,8 +139,10 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _failed(job: Job, error: Exception) -> FileResult:
     where = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"dsmigrate failed on this file: {type(error).__name__}: {str(error)[:200]}"
-    reason = f"an error of dsmigrate, at {Path(where.filename).name}:{where.lineno}; the file is left as it is"
+    what = f"{type(error).__name__}: {str(error)[:200]}"
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    message = say("dsmigrate failed on this file: {error}", error=what)
+    reason = say("an error of dsmigrate, at {place}; the file is left as it is", place=place)
     return failure(job, INTERNAL, message, reason)
 
 

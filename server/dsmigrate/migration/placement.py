@@ -23,12 +23,16 @@ class PlacementError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One outcome with where its script and its config go; ``config`` is None where there is none."""
+    """One outcome with where its script and its config go; ``config`` is None where there is none.
+
+    ``patched_in``: the folder from which the patch names its files, where that is another one than the current.
+    """
 
     outcome: Outcome
     script: Path
     config: ConfigFile | None
     root: Path
+    patched_in: Path | None = None
 
     @property
     def config_is_in_the_way(self) -> bool:

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.languages import spoken, use
+from dsmigrate.languages import say, spoken, use
 from dsmigrate.migration.ideas import INTERNAL
 from dsmigrate.migration.job import Job, Outcome, failure, run
 
@@ -103,8 +103,8 @@ def _received(worker: _Worker, job: Job) -> Outcome:
         outcome = worker.pipe.recv()
     except (EOFError, OSError):
         worker.pipe.close()
-        reason = "its process ended without a word, as it does when memory or stack run out"
-        return Outcome(job, failure(job, INTERNAL, "dsmigrate failed on this file", reason))
+        reason = say("its process ended without a word, as it does when memory or stack run out")
+        return Outcome(job, failure(job, INTERNAL, say("dsmigrate failed on this file"), reason))
     assert isinstance(outcome, Outcome)  # noqa: S101 - what the worker sends, see _serve
     return outcome
 

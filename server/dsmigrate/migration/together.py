@@ -14,6 +14,7 @@ from dsmigrate.files.diff import unified
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
+from dsmigrate.languages import say
 from dsmigrate.migration.configs import with_config
 from dsmigrate.migration.directories import with_users
 from dsmigrate.migration.ideas import CONFLICT
@@ -66,9 +67,13 @@ def _with_different_configs(outcomes: Sequence[Outcome]) -> list[Outcome | None]
             found.append(None)
             continue
         names = " and ".join(Path(one.job.name).name for one in makers)
-        message = f"{Path(maker.job.name).name} makes the engine of {names}, which need different configs"
+        message = say(
+            "{file} makes the engine of {names}, which need different configs",
+            file=Path(maker.job.name).name,
+            names=names,
+        )
         found.append(
-            _refused(outcome, message, "a file takes its config from one place: make the engine in the scripts")
+            _refused(outcome, message, say("a file takes its config from one place: make the engine in the scripts"))
         )
     return found
 
@@ -130,8 +135,8 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
         made = assemble(parts, sources(), __version__, text)
         if made.origin is Origin.FOREIGN:
             for index in indexes:
-                message = f"{home.as_posix()} is there and not dsmigrate's: rename it"
-                found[index] = _refused(found[index], message, "the converted script needs a file of that name")
+                message = say("{path} is there and not dsmigrate's: rename it", path=home.as_posix())
+                found[index] = _refused(found[index], message, say("the converted script needs a file of that name"))
             continue
         changed = made.text != text
         result = FileResult(
