@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -75,6 +76,11 @@ class Script:
     def line_of(self, call: Call) -> int:
         """Return the line, from 1, that a call begins on."""
         return self._lines.line_of(call.start) + 1
+
+    def on_line(self, calls: list[Call], line: int) -> list[Call]:
+        """Return those of some calls, which are in order, that begin on a line, from 1."""
+        low, high = (bisect_left(calls, line + more, key=self.line_of) for more in (0, 1))
+        return calls[low:high]
 
     def value_start(self, place: Place) -> int:
         """Return where the value of an argument is written: itself, or what its name stands for in this script."""

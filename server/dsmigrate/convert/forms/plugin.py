@@ -55,7 +55,7 @@ def plugin_call(script: Script, line: int | None = None) -> Call:
 def chosen(script: Script, found: list[Call], name: str, line: int | None) -> Call:
     """Return the one call of ``found``, or that on ``line`` (from 1); raises ConvertError."""
     if line is not None:
-        found = [call for call in found if script.line_of(call) == line]
+        found = script.on_line(found, line)
     if not found:
         message = (
             say("there is no {name}(...) in the script", name=name)
