@@ -105,6 +105,18 @@ def test_a_script_that_imports_its_own_package_is_started_as_a_module(
     assert launch[0] == command.replace("...", "--nproc_per_node 2")
 
 
+def test_a_script_that_imports_what_lies_beside_it_too_is_started_as_a_file() -> None:
+    imported = "import lab.data\n    import engine"
+    files = {
+        "lab/run/main.py": ENTRY.replace("import engine", imported),
+        "lab/run/engine.py": ENGINE,
+        "lab/data.py": "",
+    }
+    texts = {path: dedent(text).encode() for path, text in files.items()}
+    launch = migrate_files(texts, "lab/run/main.py").results["lab/run/main.py"].launch
+    assert launch[0] == "torchrun --nproc_per_node 2 lab/run/main.py"
+
+
 def test_a_module_is_started_from_above_its_package_wherever_the_person_is() -> None:
     files = {"src/lab/main.py": ENTRY.replace("import engine", "from . import engine"), "src/lab/engine.py": ENGINE}
     texts = {path: dedent(text).encode() for path, text in files.items()}

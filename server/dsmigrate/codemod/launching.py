@@ -259,7 +259,7 @@ def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Even
                 ways.append((not words and holds_by_default(analysis, condition) is False, len(words), words))
         found.update(dict.fromkeys(min(ways, key=lambda way: way[:2])[2]))
     for condition, left in analysis.run.required:
-        if holds_by_default(analysis, condition):
+        if holds_by_default(analysis, condition) and holds_by_default(analysis, left) is False:
             found.update(dict.fromkeys(_satisfying(analysis, left)))
     return list(found)
 
@@ -397,6 +397,8 @@ def _base(analysis: Analysis, entry: Module) -> str:
         path = top.module.path.removesuffix(".py").removesuffix("/__init__")
         if path == tail or path.endswith(f"/{tail}"):
             base = path[: len(path) - len(tail)].rstrip("/")
+            if base == here and not any(levels):
+                return here
             if (
                 base not in known
                 and (here == base or here.startswith(f"{base}/") or base == "")

@@ -10,6 +10,7 @@ import ast
 import difflib
 import functools
 import itertools
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,8 @@ class Difference:
             return told("{what}, which the script does not do", what=_said(self.result)) if self.result else ""
         if self.result is None:
             return told("{what}, which the converted script does not do", what=_said(self.original))
+        if _brief(self.original) == _brief(self.result):
+            return told("{what} is not quite the same in the converted script", what=_said(self.original))
         return told(
             "{before} has become {after} in the converted script",
             before=_said(self.original),
@@ -117,7 +120,11 @@ def _parts_of(condition: str | Condition) -> Iterable[Condition]:
 
 
 def _said(entry: Entry) -> str:
-    return told("{what} (line {line})", what=entry.what, line=entry.event.line)
+    return told("{what} (line {line})", what=_brief(entry), line=entry.event.line)
+
+
+def _brief(entry: Entry) -> str:
+    return textwrap.shorten(entry.what, 30, placeholder=" …")
 
 
 IDEAS = (

@@ -46,6 +46,7 @@ def test_the_engines_hooks_stay_behind(line: str, after: str) -> None:
         'torch.save({n: p.detach() for n, p in model.named_parameters()}, "a.pt")',
         'torch.save(args, "a.pt")',
         "history = copy.deepcopy(args)",
+        'torch.save(copy.deepcopy(list(model.parameters())), "a.pt")',
     ],
 )
 def test_values_stay(line: str) -> None:

@@ -116,6 +116,15 @@ def test_records_that_carry_a_training_are_followed(record: str, made: str) -> N
     assert "zero_grad" not in found.texts["loop.py"]
 
 
+def test_what_is_handed_on_stands_as_the_arguments_around_it() -> None:
+    helper = "\ndef finish(\n    loss,\n    optimizer,\n):\n    loss.backward()\n    optimizer.step()\n"
+    call = "        finish(\n            loss,\n            optimizer,\n        )"
+    engine = ENGINE.replace("        loss.backward()\n        optimizer.step()", call) + helper
+    text = project("import engine", "engine.train_one_epoch", engine=engine).texts["engine.py"]
+    assert "            optimizer,\n            engine=net,\n        )\n" in text
+    assert "    loss,\n    optimizer,\n    engine,\n):\n" in text
+
+
 def test_a_function_without_the_model_is_given_the_engine() -> None:
     helper = "\ndef finish(loss, optimizer):\n    loss.backward()\n    optimizer.step()\n"
     engine = (

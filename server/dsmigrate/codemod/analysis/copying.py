@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.machine import Machine
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import Role
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Expr, Kind, Obj, Tensor, Value
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Expr, Kind, Obj, Tensor, TensorKind, Value
 
 _KINDS = frozenset({Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT, Kind.NAMESPACE, Kind.SET})
 
@@ -29,14 +30,22 @@ def copied(run: Machine, of: Value, node: ast.AST, *, deep: bool = True) -> Valu
             of.kind, node, tag=f"copy of {id(of)}", made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of}
         )
         for key, value in tuple(of.fields.items()):
-            run.put(made, key, _owned(run, value, of, made, node, deep=deep) if tracked else value)
+            run.put(made, key, _owned(run, value, of, made, node, deep=deep) if tracked else _content(value, deep=deep))
         return made
     if isinstance(of, Expr) and (tracked or of.op in _UNREAD):
         symbol = Expr("copy", of, node)
         if tracked:
             run.known_models.add(symbol)
         return symbol
-    return of
+    return _content(of, deep=deep)
+
+
+def _content(value: Value, *, deep: bool) -> Value:
+    """A parameter that is copied by itself is data: it knows nothing of the model."""
+    if isinstance(value, Choice):
+        return choose((condition, _content(one, deep=deep)) for condition, one in value.options)
+    is_parameter = isinstance(value, Tensor) and value.kind is TensorKind.PARAMETER
+    return replace(value, kind=TensorKind.DATA, of=None) if deep and is_parameter else value
 
 
 def _owned(run: Machine, value: Value, before: Obj, after: Obj, node: ast.AST, *, deep: bool) -> Value:

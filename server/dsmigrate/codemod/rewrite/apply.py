@@ -225,18 +225,13 @@ class _Rewriter(cst.CSTTransformer):
                 continue
             value = self._filled(cst.parse_expression(self._text(edit.value)), edit.value)
             assert isinstance(value, cst.BaseExpression)
-            tail = args[-1].comma if args else cst.MaybeSentinel.DEFAULT
-            if args and isinstance(tail, cst.MaybeSentinel):
-                args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
             plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
             made = cst.Arg(value, keyword=cst.Name(edit.name), equal=plain)
             star = next((index for index, arg in enumerate(args) if arg.star == "**"), len(args))
-            args.insert(
-                star,
-                made
-                if star == len(args)
-                else made.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))),
-            )
+            if star == len(args):
+                args = _followed(args, made, node.whitespace_before_args)
+            else:
+                args.insert(star, made.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))))
         return node.with_changes(args=args)
 
     def _statements(self, code: Sequence[Template]) -> list[cst.BaseStatement]:
@@ -666,6 +661,23 @@ def _without_arguments(node: cst.Call, gone: set[int]) -> cst.Call:
     return node.with_changes(args=args)
 
 
+_Item = TypeVar("_Item", cst.Arg, cst.Param)
+
+
+def _followed(items: Sequence[_Item], made: _Item, opened: cst.BaseParenthesizableWhitespace) -> list[_Item]:
+    """Arguments or parameters and one more, set as they are; ``opened`` stands before the first."""
+    if not items:
+        return [made]
+    *before, last = items
+    space = "whitespace_after_arg" if isinstance(last, cst.Arg) else "whitespace_after_param"
+    ahead = before[-1].comma if before else None
+    between = ahead.whitespace_after if isinstance(ahead, cst.Comma) else opened
+    if isinstance(between, cst.SimpleWhitespace):
+        between = cst.SimpleWhitespace(" ")
+    former = last.with_changes(comma=cst.Comma(whitespace_after=between), **{space: cst.SimpleWhitespace("")})
+    return [*before, former, made.with_changes(comma=last.comma, **{space: getattr(last, space)})]
+
+
 def _with_parameters(node: cst.FunctionDef, edits: Sequence[AddParameter]) -> cst.FunctionDef:
     params = node.params
     for edit in edits:
@@ -678,8 +690,12 @@ def _with_parameters(node: cst.FunctionDef, edits: Sequence[AddParameter]) -> cs
         made = cst.Param(cst.Name(edit.name), default=default, equal=equal)
         keywords_only = isinstance(params.star_arg, cst.Param | cst.ParamStar) or bool(params.kwonly_params)
         if keywords_only or (default is None and any(one.default is not None for one in params.params)):
-            star = params.star_arg if isinstance(params.star_arg, cst.Param | cst.ParamStar) else cst.ParamStar()
-            params = params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, made])
+            if isinstance(params.star_arg, cst.Param | cst.ParamStar):
+                only = _followed(params.kwonly_params, made, node.whitespace_before_params)
+                params = params.with_changes(kwonly_params=only)
+            else:
+                *others, last = _followed(params.params, made, node.whitespace_before_params)
+                params = params.with_changes(params=others, star_arg=cst.ParamStar(), kwonly_params=[last])
         else:
-            params = params.with_changes(params=[*params.params, made])
+            params = params.with_changes(params=_followed(params.params, made, node.whitespace_before_params))
     return node.with_changes(params=params)
