@@ -27,6 +27,7 @@ NOT_PLANTED = {
     "DS950": "the release before is not in the file",
     "DS960": "the memory is not in the file",
     "DS962": "the memory is not in the file",
+    "DS970": "the newest release has none that a config meets",
 }
 """Rules without an example that plain DeepSpeed of the newest release could be given, and why."""
 
