@@ -17,7 +17,7 @@ from dsmigrate.languages import forgotten
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
 _DEEPEST = 16
 """Parts of a path beyond which no key lies."""
-_MOST = 4_000
+_MOST = 32_000
 """Answers that are kept. Few configs ask for a tenth of them; an editor asks for every half-typed name."""
 
 
