@@ -121,7 +121,7 @@ def _noting_lines() -> Iterator[set[tuple[str, int]]]:
         found.update((machine.frame.module.path, line) for line in range(node.lineno, max(last, node.lineno) + 1))
         return statement(machine, node)
 
-    Machine.statement = noted  # type: ignore[method-assign]
+    Machine.statement = noted  # type: ignore[assignment, method-assign]
     try:
         yield found
     finally:

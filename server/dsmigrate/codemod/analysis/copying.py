@@ -44,8 +44,9 @@ def _content(value: Value, *, deep: bool) -> Value:
     """A parameter that is copied by itself is data: it knows nothing of the model."""
     if isinstance(value, Choice):
         return choose((condition, _content(one, deep=deep)) for condition, one in value.options)
-    is_parameter = isinstance(value, Tensor) and value.kind is TensorKind.PARAMETER
-    return replace(value, kind=TensorKind.DATA, of=None) if deep and is_parameter else value
+    if deep and isinstance(value, Tensor) and value.kind is TensorKind.PARAMETER:
+        return replace(value, kind=TensorKind.DATA, of=None)
+    return value
 
 
 def _owned(run: Machine, value: Value, before: Obj, after: Obj, node: ast.AST, *, deep: bool) -> Value:

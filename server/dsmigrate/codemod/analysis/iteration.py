@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of, outside
@@ -239,9 +240,7 @@ def _is_of_data(event: Event) -> bool:
 
 
 def _handed_on(run: Machine, node: ast.AST, over: Value) -> Value:
-    return run.values_of(
-        [(condition, lambda one=one: run.element(one, node)) for condition, one in options_of(over)], node
-    )
+    return run.values_of([(condition, partial(run.element, one, node)) for condition, one in options_of(over)], node)
 
 
 def _each_item(

@@ -669,7 +669,7 @@ def _followed(items: Sequence[_Item], made: _Item, opened: cst.BaseParenthesizab
     if not items:
         return [made]
     *before, last = items
-    space = "whitespace_after_arg" if isinstance(last, cst.Arg) else "whitespace_after_param"
+    space = f"whitespace_after_{type(made).__name__.lower()}"
     ahead = before[-1].comma if before else None
     between = ahead.whitespace_after if isinstance(ahead, cst.Comma) else opened
     if isinstance(between, cst.SimpleWhitespace):
