@@ -45,6 +45,17 @@ def test_a_module_outside_of_the_root_is_not_followed() -> None:
     assert run(["tools/train.py", "--root", "."]) == 0
 
 
+def test_a_root_that_is_a_package_is_imported_from_the_folder_above(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    imported = "import sys\n    sys.path.append('..')\n    from lab import engine"
+    write(tmp_path, {"lab/train.py": ENTRY.replace("import engine", imported), "lab/engine.py": ENGINE})
+    Path("lab/.git").mkdir()
+    monkeypatch.chdir("lab")
+    assert run(["train.py"]) == 0
+    assert "+++ b/engine.py" in capsys.readouterr().out
+
+
 def test_every_file_has_its_diff(capsys: Captured) -> None:
     assert run(["train.py", "--verbose"]) == 0
     out, err = capsys.readouterr()

@@ -148,7 +148,7 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
 
     shared = Cache({path: data for path, data in cache.bytes.items() if path not in texts}, {
         key: module for key, module in cache.modules.items() if key[0] not in texts
-    })  # fmt: skip
+    }, name=cache.name)  # fmt: skip
     return analysed(Project(reading, entry, shared, [""]))
 
 

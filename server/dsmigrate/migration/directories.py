@@ -53,7 +53,8 @@ def _uses(outcome: Outcome) -> list[Use]:
     words = [name.encode() for name in outcome.directories]
     files = [(resolved(file.path), relative(file.path, root) or "") for file in discover([root])]
     naming = {path for path, way in files if any(word in (read_below(job, root, way) or b"") for word in words)}
-    cache, base, found = Cache(), resolved(root), dict[tuple[str, int], "Use"]()
+    base, found = resolved(root), dict[tuple[str, int], "Use"]()
+    cache = Cache(name=base.name)
     for path in sorted((naming | users(root, naming)) - {resolved(job.path)}):
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")

@@ -163,6 +163,7 @@ def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
         runs: frozenset[tuple[str, int]] = frozenset()
         root = job.project if job.project is not None else job.path.parent
         base = resolved(root)
+        cache.name = base.name
         entry = relative(job.path, root) or job.path.name
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
@@ -173,6 +174,7 @@ def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
 
 def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cache | None) -> list[Outcome]:
     from dsmigrate.codemod.convert import Entry, convert_together  # noqa: PLC0415 - LibCST takes 0.2 s to import
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
 
     first = files[0].job
     root = first.project if first.project is not None else first.path.parent
@@ -193,6 +195,8 @@ def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cac
         for (path, line), names in others.items()
         if path.is_relative_to(base)
     }
+    cache = cache or Cache()
+    cache.name = base.name
     found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
     return [_outcome(file, root, conversion, read_file) for file, conversion in zip(files, found, strict=True)]
 

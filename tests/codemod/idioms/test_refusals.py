@@ -338,7 +338,17 @@ def test_a_training_in_what_is_not_read_is_said() -> None:
         {"tools.py": tools},
     )
     assert found.status is Status.UNCHANGED
-    assert "tools.py speaks of it" in found.said("MG209", Kind.KEPT).reason
+    assert found.said("MG209", Kind.KEPT).reason == "train.py:3 imports a module that is known only when it runs"
+
+
+def test_a_module_of_the_project_that_is_imported_by_a_foreign_name_is_said() -> None:
+    tools = "import torch.distributed as dist\ndef start():\n    dist.init_process_group('nccl')\n"
+    found = converted(
+        "import tools\nfrom lab.vision.loops.fit import fit\ntools.start()\nfit()\n",
+        {"tools.py": tools, "loops/fit.py": "def fit():\n    loss().backward()\n"},
+    )
+    said = "train.py:2 imports lab.vision.loops.fit, which is not found: is it loops/fit.py?"
+    assert found.said("MG209", Kind.KEPT).reason == said
 
 
 def test_a_file_that_only_defines_things_says_so() -> None:

@@ -19,11 +19,11 @@ ROOT = "/project/"
 
 @dataclass
 class Cache:
-    """Files that were read, shared by the analyses of one run."""
+    """Files that were read, shared by the analyses of one run. ``name`` is that of the root's folder."""
 
     bytes: dict[str, bytes | None] = field(default_factory=dict)
     modules: dict[tuple[str, str], Module | None] = field(default_factory=dict)
-    parsed: int = 0
+    name: str = ""
 
 
 @dataclass
@@ -62,7 +62,6 @@ class Project:
                 known[key] = None if data is None else read_module(data, path, name)
             except SourceError:
                 known[key] = None
-            self.cache.parsed += data is not None
         return known[key]
 
     def find(self, dotted: str) -> str | None:
@@ -72,6 +71,9 @@ class Project:
             found = self._below(posixpath.join(base, tail))
             if found is not None:
                 return found
+        top, _, inside = tail.partition("/")
+        if top == self.cache.name:  # imported from the folder above the root
+            return self._below(inside or "__init__")
         return None
 
     def is_package(self, dotted: str) -> bool:

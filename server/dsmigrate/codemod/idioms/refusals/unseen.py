@@ -164,6 +164,12 @@ def _unreached(analysis: Analysis, *, trains: bool) -> Iterator[Decision]:
     speaking = _speaks(analysis, _WORDS)
     if module is None or speaking is None:
         return
+    unfound = None if trains else next(_unfound(analysis), None)
+    if unfound is not None:
+        yield Decision(
+            "MG209", Kind.KEPT, module, module.tree, "no training under DistributedDataParallel is seen from here", unfound, lines=(1, 1)
+        )  # fmt: skip
+        return
     if not _WORDS.search(module.source.text):
         yield _kept(
             module,
@@ -192,6 +198,32 @@ def _unreached(analysis: Analysis, *, trains: bool) -> Iterator[Decision]:
             "MG912", Kind.REFUSED, module, module.tree, told("the training cannot be followed from here{where}", where=where), "what is not seen is not rewritten",
             lines=(line, line),
         )  # fmt: skip
+
+
+def _unfound(analysis: Analysis) -> Iterator[str]:
+    """Imports that lead to no file of the project, though files of it are meant."""
+    project = analysis.project
+    for module in [top.module for top in analysis.run.modules.values() if top.module is not None]:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and not node.level and node.module and not project.find(node.module):
+                tails = [node.module.split(".", count)[count] for count in range(1, node.module.count(".") + 1)]
+                path = next((path for path in map(project.find, tails) if path), None)
+                if path is not None and project.speaks_of(path, _BACKWARD):
+                    place = f"{module.path}:{node.lineno}"
+                    yield told(
+                        "{place} imports {name}, which is not found: is it {path}?",
+                        place=place,
+                        name=node.module,
+                        path=path,
+                    )
+            elif (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) in {"importlib.import_module", "import_module", "__import__"}
+                and node.args
+                and not isinstance(node.args[0], ast.Constant)
+            ):
+                place = f"{module.path}:{node.lineno}"
+                yield told("{place} imports a module that is known only when it runs", place=place)
 
 
 def _not_reached(module: Module) -> str:
