@@ -40,6 +40,8 @@ export function install() {
     ...around,
     PATH: `${join(modules, 'bin')}:${process.env.PATH}`,
     npm_config_nodedir: modules, // its native modules are compiled for this Node, not for the one that runs npm
+    CFLAGS: '-O0', // and need not be fast: SQLite alone takes a minute to be optimised
+    CXXFLAGS: '-O0',
   });
   writeFileSync(state, wanted);
   return found;
