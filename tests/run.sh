@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on the oldest Python, with the lowest version
-# of each dependency, and on the newest, what depends on the interpreter on those between, everything, real DeepSpeed
-# included, on one, and the extension in the real VS Code. What goes through many values, and the spellings of each idiom
-# of the codemod, to the same end on each Python, are tested on that one. A second call reuses the environments.
+# of each dependency, what depends on the interpreter on the newer ones, everything, real DeepSpeed included, on one, and
+# the extension in the real VS Code. What goes through many values, and the spellings of each idiom of the codemod, to the
+# same end on each Python, are tested on that one. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh fast         a minute: ruff, mypy, and the unit tests nearest to what has changed
@@ -239,11 +239,13 @@ for version in "${SUPPORTED[@]}"; do
     [ -n "${others[$version]:-}" ] || continue
     (other_environment "$version") || { failed+=("the environment of Python $version"); continue; }
     # what only developers start, on one Python, is tested on one
-    lowest='' which=(tests --ignore=tests/{e2e,derivation,docs,facts,codemod/idioms}) what='unit suite'
+    lowest='' which=("${INTERPRETER[@]}") what='what depends on the interpreter'
     case "$version" in
-    "${SUPPORTED[0]}") lowest=1 what+=", with the lowest versions of what it needs," ;;
-    "${SUPPORTED[-1]}") ;;
-    *) which=("${INTERPRETER[@]}") what='what depends on the interpreter' ;;
+    "${SUPPORTED[0]}")
+        lowest=1 what='unit suite, with the lowest versions of what it needs,'
+        which=(tests --ignore=tests/{e2e,derivation,docs,facts,codemod/idioms})
+        ;;
+    "${SUPPORTED[-1]}") which+=(tests/codemod --ignore=tests/codemod/idioms) ;;  # which reads with Python's own ast
     esac
     step "$what on Python $version" \
         env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest "${which[@]}" -m "$UNIT" "${TWO[@]}"

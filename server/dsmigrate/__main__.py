@@ -17,6 +17,7 @@ def main() -> int:
             from dsmigrate.cli import streams  # noqa: PLC0415
 
             streams.give_up(sys.stdout, error)
+            streams.flushed()
             return 2
         return 0
     from dsmigrate.cli.app import run  # noqa: PLC0415

@@ -59,6 +59,7 @@ for batch in batches():
 
 Bytes = pytest.CaptureFixture[bytes]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "server")}
+ENVIRONMENT.pop("PYTHONUNBUFFERED", None)  # which would hide what is left in a buffer
 
 
 def process(*command: str | bytes, cwd: Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
