@@ -15,6 +15,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_QUIET=2
+export UV_SYSTEM_CERTS=1  # a network may have an authority of its own, as pip is told by its settings
 unset PYTHONDONTWRITEBYTECODE  # hundreds of tests start Python, which would compile the package each time
 
 TORCH=2.13.0
