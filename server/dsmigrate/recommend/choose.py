@@ -12,10 +12,11 @@ from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.estimate import Estimate, estimate
 from dsmigrate.memory.model import Place
 from dsmigrate.memory.variants import Config, Variant, seen
-from dsmigrate.recommend.config import TUNINGS, config_for
+from dsmigrate.recommend.config import TUNINGS, avoiding, config_for, overlapping
 from dsmigrate.recommend.request import Request
 from dsmigrate.recommend.speed import Seconds, seconds
 from dsmigrate.rules import Finding, Severity
+from dsmigrate.rules.known_bugs import KNOWN_BUG, met
 
 _ALIKE = 1.03
 """Times that differ by less are one."""
@@ -46,8 +47,9 @@ class Candidate:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules say of the config, but for hints and information."""
-        return tuple(one for one in self.view.findings if one.severity in {Severity.ERROR, Severity.WARNING})
+        """What the rules say of the config, but for hints, information, and bugs that no setting avoids."""
+        grave = (one for one in self.view.findings if one.severity in {Severity.ERROR, Severity.WARNING})
+        return tuple(one for one in grave if one.code != KNOWN_BUG)
 
 
 @dataclass(frozen=True)
@@ -101,19 +103,29 @@ def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
     tunings = TUNINGS if variant.stage else TUNINGS[:1]
     for tuned, tuning in enumerate(tunings):
         config = config_for(request, variant, tuning, known)
-        view = seen(
-            config,
-            request.machine,
-            request.described,
-            version=request.version,
-            consumer=request.consumer,
-            hardware=request.hardware,
-        )
+        view = _seen(request, config)
+        bugs = [bug for bug in met(view.context) if bug.sets or bug.removes]
+        if bugs:
+            config = avoiding(config, bugs)
+            view = _seen(request, config)
+        overlaps = overlapping(config)
         bare = estimate(variant.name, view.context, request.described, request.machine, request.work)
         for kept in request.kept:
             if bare is not None:
                 found = bare.of(replace(request.work, checkpointing=kept))
-                yield Candidate(variant, config, view, found, seconds(request, found, variant, tuned), tuned)
+                time = seconds(request, found, variant, tuned, overlaps=overlaps)
+                yield Candidate(variant, config, view, found, time, tuned)
+
+
+def _seen(request: Request, config: Config) -> View:
+    return seen(
+        config,
+        request.machine,
+        request.described,
+        version=request.version,
+        consumer=request.consumer,
+        hardware=request.hardware,
+    )
 
 
 def _best(request: Request, candidates: Iterator[Candidate]) -> Candidate | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.knowledge import Consumer, Knowledge, Status
+from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.memory.variants import Config, Variant
 from dsmigrate.recommend.request import Request
 
@@ -41,6 +45,24 @@ def config_for(request: Request, variant: Variant, tuning: Tuning, known: Knowle
         "zero_optimization": _zero(request, variant, tuning),
     }
     return {name: value for name, value in _present(found, "", known).items() if value != {}}
+
+
+def avoiding(config: Config, bugs: Iterable[Bug]) -> Config:
+    """Return a config with the settings that avoid some bugs of its release."""
+    found = copy.deepcopy(config)
+    for bug in bugs:
+        for key, value in bug.sets.items():
+            *sections, name = key.split(".")
+            functools.reduce(lambda section, part: section.setdefault(part, {}), sections, found)[name] = value
+        for key in bug.removes:
+            *sections, name = key.split(".")
+            functools.reduce(lambda section, part: section.get(part, {}), sections, found).pop(name, None)
+    return found
+
+
+def overlapping(config: Config) -> bool:
+    """Return whether gradients are sent while backward goes on, as they are unless that is switched off."""
+    return config["zero_optimization"].get("overlap_comm") is not False
 
 
 def _batches(request: Request) -> Config:

@@ -8,6 +8,8 @@ from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
 from dsmigrate.memory.model import Place
 from dsmigrate.recommend.choose import Candidate, Recommendation
+from dsmigrate.recommend.config import overlapping
+from dsmigrate.rules.known_bugs import met
 
 _VISIBLE = 0.05
 """The share of a step from which something is told of."""
@@ -23,7 +25,8 @@ def _reasons(one: Candidate) -> Iterator[str]:
     room = found.machine.room
     yield f"{size(found.peak)} per GPU" + ("" if room is None else f" of {size(room)}")
     if found.machine.ranks > 1:
-        hidden = "mostly hidden behind backward" if taken.sending < _VISIBLE * taken.total else "seen in the step"
+        hidden = "mostly hidden behind backward" if overlapping(one.config) else "little beside the computing"
+        hidden = hidden if taken.sending < _VISIBLE * taken.total else "seen in the step"
         yield f"sends {found.traffic.formula()} elements per step, {size(found.sent)} per GPU: {hidden}"
     if one.checkpointing is not Checkpointing.NONE:
         yield "computes every block twice to save activations: about a third more work"
@@ -102,4 +105,7 @@ def _notes(found: Recommendation) -> Iterator[str]:
             yield "With offload that takes DeepSpeedCPUAdam, or zero_force_ds_cpu_optimizer false."
     if request.machine.host is None and chosen.estimate.on_node(Place.HOST):
         yield "Host memory was not given: it is taken to be enough."
+    for bug in met(chosen.view.context):
+        cure = f"; {bug.cure}" if bug.cure else ""
+        yield f"DeepSpeed {found.version} has a bug that this config meets: {bug.said}{cure}."
     yield "The order is an estimate from round figures of links and processors; memory is that of `dsmigrate memory`."

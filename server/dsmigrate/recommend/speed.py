@@ -47,8 +47,11 @@ class Seconds:
         return self.computing + self.sending + self.moving + self.updating
 
 
-def seconds(request: Request, one: Estimate, variant: Variant, tuned: int) -> Seconds:
-    """Return about how long a step takes; ``tuned`` counts how often sizes were made smaller than is quickest."""
+def seconds(request: Request, one: Estimate, variant: Variant, tuned: int, *, overlaps: bool = True) -> Seconds:
+    """Return about how long a step takes; ``tuned`` counts how often sizes were made smaller than is quickest.
+
+    ``overlaps``: gradients are sent while backward goes on.
+    """
     parameters, ranks = one.model.parameters, request.machine.ranks
     shape = one.described.shape
     tokens = one.work.micro_batch * (one.work.tokens(shape) if shape else one.work.sequence) * request.steps
@@ -57,7 +60,7 @@ def seconds(request: Request, one: Estimate, variant: Variant, tuned: int) -> Se
     sending = (one.sent or 0) / machines()["links"][request.link] * (1 + 0.05 * tuned)
     if variant.stage == 3:
         computing *= _HOOKS
-    if ranks > 1:
+    if ranks > 1 and overlaps:
         sending = max(_SEEN * sending, sending - _HIDDEN * computing)
     updating = 0.0
     if variant.optimizer != "none":

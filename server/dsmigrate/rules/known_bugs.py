@@ -9,6 +9,8 @@ from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.bugs import Bug, Conditions, bugs_at
 from dsmigrate.rules.context import UNKNOWN, Context
 
+KNOWN_BUG = "DS970"
+"""The code of the rule that reports them."""
 _STAGE = "zero_optimization.stage"
 _DEVICES = {
     "zero_optimization.offload_optimizer.device": "offload_optimizer",
