@@ -370,15 +370,38 @@ def _shown(over: str) -> Converted:
     )
 
 
-def test_a_progress_bar_on_one_rank_does_not_part_the_ranks() -> None:
-    found = _shown("tqdm(loader)")
+@pytest.mark.parametrize("over", ["tqdm(loader)", "Loader(list(range(8)))"])
+def test_what_one_rank_goes_over_does_not_part_ranks_that_step_together(over: str) -> None:
+    found = _shown(over)
     line = "    if step % 100 == 0:\n        ds_compat.gather_checkpoint(model)\n    if rank == 0:\n"
     assert line in found.text
     assert not found.todos
 
 
 def test_a_save_in_the_arm_of_one_rank_that_trains_there_is_marked() -> None:
-    found = _shown("Loader(list(range(8)))")
+    found = converted(
+        HEAD
+        + """
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(4, 2).cuda())
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        loader = torch.utils.data.DataLoader(list(range(4)))
+
+        def step(x):
+            loss = model(x.cuda()).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        if dist.get_rank() == 0:
+            for x in loader:
+                step(x)
+                torch.save(optimizer.state_dict(), "last.pt")
+        else:
+            for x in loader:
+                step(x)
+        """
+    )
     assert found.said("MG633", Kind.TODO)
     assert "gather_checkpoint" not in found.text
 

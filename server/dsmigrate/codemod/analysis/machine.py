@@ -260,8 +260,9 @@ class Machine(ABC):
         self.wrappers: set[Obj] = set()
         self.optimizers: set[Obj] = set()
         self.invariants: dict[tuple[ast.AST, Context], Changes] = {}
-        self.twins: dict[ast.AST, ast.AST] = {}  # what a loop is called while only is looked what it goes over
         """What changes in the loops that have been run, and what it may be at their heads."""
+        self.twins: dict[ast.AST, ast.AST] = {}
+        """What stands for a loop while it is only asked what code of the script hands on in it."""
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.stops: list[Stop] = []
         """Where what the present statement calls does not come back."""
