@@ -33,7 +33,7 @@ from dsmigrate.codemod.analysis.conditions import (
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
-from dsmigrate.codemod.analysis.keys import condition_key, key_of
+from dsmigrate.codemod.analysis.keys import condition_key, is_of_data, is_said_otherwise, key_of
 from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.deepspeed import COLLECTIVE
@@ -197,13 +197,28 @@ def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
 
 
 def _may_agree(one: Entry, other: Entry) -> bool:
-    """Whether two events part by nothing but a condition that is not known."""
-    return (
-        one.what == other.what
-        and [part for part in one.where if isinstance(part, str)]
-        == [part for part in other.where if isinstance(part, str)]
-        and any(isinstance(part, Plain) for entry in (one, other) for part in entry.where)
+    """Whether two events part by nothing but a condition that is not known, or is said in other words."""
+    if one.what != other.what:
+        return False
+    ways = [_between_loops(entry.where) for entry in (one, other)]
+    return list(ways[0]) == list(ways[1]) and all(
+        any(part.unsure if isinstance(part, Several) else isinstance(part, Plain) for part in (left, right))
+        or is_said_otherwise(left, right)
+        for left, right in zip(*(way.values() for way in ways), strict=True)
     )
+
+
+def _between_loops(where: tuple[str | Condition, ...]) -> dict[tuple[str, ...], Condition]:
+    """The conditions around an event by the loops that they are in."""
+    found: dict[tuple[str, ...], Condition] = {(): TRUE}
+    loops: tuple[str, ...] = ()
+    for one in where:
+        if isinstance(one, str):
+            loops = (*loops, one)
+            found[loops] = TRUE
+        else:
+            found[loops] = both(found[loops], one)
+    return found
 
 
 def _joined(entries: Iterator[Entry]) -> list[Entry]:
@@ -501,7 +516,8 @@ class _Side(_Reader):
 
     def content(self, value: Value, depth: int = 0) -> str:
         """What is in a checkpoint, or another thing that is handed on."""
-        parts = []
+        parts: list[str] = []
+        plain: list[Value] = []
         for one in self.settle(value):
             named = self.role(one)
             if named is not None:
@@ -527,7 +543,8 @@ class _Side(_Reader):
                 of = "" if one.of is None else f" of {self.role(owner(one.of)) or key_of(one.of)}"
                 parts.append(f"{one.kind.value}{of}")
             else:
-                parts.append(key_of(one))
+                plain.append(one)
+        parts += ["data"] if any(map(is_of_data, plain)) else map(key_of, plain)
         return "|".join(sorted(dict.fromkeys(parts)))
 
 

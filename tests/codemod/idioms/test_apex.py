@@ -232,3 +232,16 @@ def test_what_reaches_into_the_scalers_of_apex_is_marked() -> None:
     line = "    amp._amp_state.loss_scalers[0]._loss_scale = 2**20\n"
     found = converted(START + APEX.replace(set_up, set_up + line))
     assert "no scalers" in found.said("MG304", Kind.TODO).message
+
+
+def test_gradients_that_are_looked_at_before_the_step_are_scaled_there() -> None:
+    clip = "    torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)\n    optimizer.step()"
+    found = converted(START + APEX.replace("    optimizer.step()", clip))
+    assert "gradients carry the loss scale up to the step" in found.said("MG304", Kind.TODO).message
+    assert "ds_compat.scale_losses(model, enabled=args.fp16)" in found.text
+
+
+def test_a_test_that_an_option_is_given_goes_with_its_value() -> None:
+    level = "if args.level:\n    from apex import amp\n    model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)\n"
+    found = converted(START + level + APEX[APEX.index("model = DDP") :].replace("args.fp16", "args.level"))
+    assert 'ds_compat.scale_losses(model, enabled=args.level == "O1")' in found.text

@@ -342,7 +342,7 @@ def test_a_function_of_others_that_renames_is_nothing() -> None:
     assert "refresh_masters" not in trained(resume="model.module.load_state_dict(remap(torch.load(args.resume)))").parts
 
 
-def _shown(over: str) -> Converted:
+def _shown(over: str, **options: object) -> Converted:
     return converted(
         HEAD
         + f"""
@@ -366,7 +366,8 @@ def _shown(over: str) -> Converted:
             if rank == 0:
                 if step % 100 == 0:
                     torch.save(optimizer.state_dict(), "last.pt")
-        """
+        """,
+        **options,
     )
 
 
@@ -403,6 +404,22 @@ def test_a_save_in_the_arm_of_one_rank_that_trains_there_is_marked() -> None:
         """
     )
     assert found.said("MG633", Kind.TODO)
+    assert "gather_checkpoint" not in found.text
+
+
+def test_a_save_of_a_rank_that_stops_by_its_own_loss_is_marked() -> None:
+    found = trained(
+        step="""if not torch.isfinite(loss):
+    torch.save({"optimizer": optimizer.state_dict()}, "nan.pt")
+    raise SystemExit(1)"""
+    )
+    assert found.said("MG633", Kind.TODO)
+    assert "gather_checkpoint" not in found.text
+
+
+def test_nothing_is_gathered_at_stage_0() -> None:
+    found = _shown("tqdm(loader)", zero_stage=0)
+    assert "keep_torch_checkpoints" in found.text
     assert "gather_checkpoint" not in found.text
 
 

@@ -158,3 +158,29 @@ def test_what_comes_behind_the_step_may_be_unread() -> None:
     found = script(behind="tricks.average(model)", helpers="import tricks")
     assert found.config["zero_optimization"] == {"stage": 2}
     assert "MG409" not in found.codes(Kind.KEPT)
+
+
+def test_a_function_that_is_handed_to_unread_code_trains_on_each_batch() -> None:
+    found = converted(
+        HEAD
+        + """
+        from ignite.engine import Engine
+
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(4, 4).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def update(engine, batch):
+            loss = model(batch.cuda()).sum() / 4
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            if engine.state.iteration % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+        Engine(update).run(data, max_epochs=3)
+        """
+    )
+    assert "gradients are added to what it clipped" in found.said("MG423", Kind.KEPT).reason
+    assert "clip_grad_norm_(model.parameters(), 1.0)" in found.text
+    assert found.config["zero_optimization"]["stage"] == 0

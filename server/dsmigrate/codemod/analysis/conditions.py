@@ -188,9 +188,9 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
             parts.add(condition)
     if any(isinstance(part, Literal) and Literal(part.atom, not part.holds) in parts for part in parts):
         return absorbing
-    if len(parts) == 2 and all(isinstance(part, Several) for part in parts):
-        one, other = parts
-        if negate(one) is other:
+    for part in parts:
+        opposite = negate(part) if isinstance(part, Several) and not part.unsure else None
+        if isinstance(opposite, Several) and opposite.parts <= parts:  # not (a or b), whose parts are among the others
             return absorbing
     parts = _exclusive(all_of, parts)
     if absorbing in parts:
@@ -215,15 +215,17 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
 
 def _absorbed(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: FBT001
     """Without what the rest says already: of "a and (a or b)" a is left, of "a and (not a or b)" a and b."""
-    literals = {part for part in parts if isinstance(part, Literal)}
-    if not literals or len(literals) == len(parts):
+    sure = {part for part in parts if isinstance(part, Literal) or (isinstance(part, Several) and not part.unsure)}
+    if len(parts) < 2 or (all(isinstance(part, Literal) for part in sure) and len(sure) == len(parts)):
         return parts
     found: set[Condition] = set()
     for part in parts:
         if isinstance(part, Several) and part.all_of is not all_of:
-            if part.parts & literals:
+            if part.parts & sure:
                 continue
-            left = frozenset(one for one in part.parts if not (isinstance(one, Literal) and negate(one) in literals))
+            left = frozenset(
+                one for one in part.parts if not (isinstance(one, Literal | Several) and negate(one) in sure)
+            )
             if len(left) < len(part.parts):
                 part = _several(not all_of, left) if left else (FALSE if all_of else TRUE)  # noqa: PLW2901 - what is left
                 if part is (FALSE if all_of else TRUE):
@@ -236,7 +238,7 @@ def _absorbed(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: F
 
 
 def _exclusive(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: FBT001
-    """Without what follows from a thing being one constant: it is no other one."""
+    """Without what follows from a thing being one constant: it is no other one, and true or false as that is."""
     known: dict[Value, Const] = {}
     for part in parts:
         if isinstance(part, Literal) and part.holds is all_of and is_identity(part.atom):
@@ -246,12 +248,17 @@ def _exclusive(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: 
                 return {FALSE if all_of else TRUE}
     if not known:
         return parts
-    return {
-        part
-        for part in parts
-        if not (isinstance(part, Literal) and part.holds is not all_of and is_identity(part.atom))
-        or known.get(part.atom.args[0], part.atom.args[1]).value == part.atom.args[1].value
-    }
+    found = set()
+    for part in parts:
+        if isinstance(part, Literal) and part.atom in known:
+            if (part.holds is all_of) is not bool(known[part.atom].value):
+                return {FALSE if all_of else TRUE}
+        elif (
+            not (isinstance(part, Literal) and part.holds is not all_of and is_identity(part.atom))
+            or known.get(part.atom.args[0], part.atom.args[1]).value == part.atom.args[1].value
+        ):
+            found.add(part)
+    return found
 
 
 def is_identity(atom: Expr) -> bool:

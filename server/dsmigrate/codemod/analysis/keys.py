@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
-from dsmigrate.codemod.analysis.conditions import Condition, Literal, Several
+from dsmigrate.codemod.analysis.conditions import LARGEST, TRUE, Condition, Literal, Several, atoms_of
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Obj, Tensor, Tup
 
 
@@ -19,10 +20,30 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
+def is_said_otherwise(one: Condition, other: Condition) -> bool:
+    """Whether two conditions, of two runs, hold in the same cases: by what they ask, tried out for every answer."""
+    asked = sorted({condition_key(Literal(atom)) for condition in (one, other) for atom in atoms_of(condition)})
+    return len(asked) <= LARGEST and all(
+        _holds(one, answers) is _holds(other, answers)
+        for values in itertools.product((False, True), repeat=len(asked))
+        for answers in [dict(zip(asked, values, strict=True))]
+    )
+
+
+def _holds(condition: Condition, answers: dict[str, bool]) -> bool:
+    if isinstance(condition, Literal):
+        return answers[condition_key(Literal(condition.atom))] is condition.holds
+    if isinstance(condition, Several):
+        return (all if condition.all_of else any)(_holds(part, answers) for part in condition.parts)
+    return condition is TRUE
+
+
 def is_of_data(value: object) -> bool:
     """Whether a value is worked out from tensors, or is one of many: how far it can be followed differs by run."""
     if isinstance(value, Choice):
         return any(is_of_data(option) for _, option in value.options)
+    if isinstance(value, Tensor):
+        return True
     return isinstance(value, Expr) and (value.op in {"number", "one of"} or any(map(is_of_data, value.args)))
 
 

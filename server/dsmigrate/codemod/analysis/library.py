@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import Literal, options_of
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, options_of
 from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
-from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose, filled
@@ -352,18 +353,43 @@ def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) ->
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
-    """Run the functions of the script that an unread call is given: it may call them, so that none ends the run."""
+    """Run the functions of the script that an unread call is given: it may call them, so that none ends the run.
+
+    One that trains a model of before is called for each batch.
+    """
+    functions = [one for value in given.all() for one in each(run.settle(value)) if _may_be_called(run, one)]
+    if not functions:
+        return
     ahead = len(run.stops)
-    for value in given.all():
-        for one in each(run.settle(value)):
-            function = one.function if isinstance(one, Bound) else one
-            if isinstance(function, Obj) and function.kind is Kind.FUNCTION:
-                if any(frame.node is function.node for frame in run.frames):
-                    continue
-                run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
-            elif isinstance(function, Obj) and function.kind is Kind.PARTIAL:
-                run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
+    mark, at = run.state.mark(), len(run.block.items)
+
+    def turn() -> Condition:
+        for one in functions:
+            run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
+        return TRUE
+
+    turn()
+    done = [event for item in run.block.items[at:] for event in ([item] if isinstance(item, Event) else item.events())]
+    if not any(event.kind is Happening.WRAP for event in done) and any(
+        event.kind is Happening.BACKWARD and all(block.kind is not BlockKind.LOOP for block in _up_to(run, event))
+        for event in done
+    ):
+        run.state.undo(mark)
+        del run.block.items[at:]
+        run.loop(node, NONE, turn, lambda: TRUE)
     del run.stops[ahead:]
+
+
+def _up_to(run: Machine, event: Event) -> Iterator[Block]:
+    """The blocks around an event, from the inside out, up to where the run is now."""
+    return takewhile(lambda block: block is not run.block, event.block.around())
+
+
+def _may_be_called(run: Machine, value: Value) -> bool:
+    function = value.function if isinstance(value, Bound) else value
+    if isinstance(function, Obj) and function.kind is Kind.FUNCTION:
+        return all(frame.node is not function.node for frame in run.frames)
+    return isinstance(function, Obj) and function.kind is Kind.PARTIAL
 
 
 def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:

@@ -261,8 +261,9 @@ class Machine(ABC):
         self.optimizers: set[Obj] = set()
         self.invariants: dict[tuple[ast.AST, Context], Changes] = {}
         """What changes in the loops that have been run, and what it may be at their heads."""
-        self.twins: dict[ast.AST, ast.AST] = {}
-        """What stands for a loop while it is only asked what code of the script hands on in it."""
+        self.twins: dict[
+            ast.AST, ast.AST
+        ] = {}  # for loops of which is only asked what code of the script hands on in them
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.stops: list[Stop] = []
         """Where what the present statement calls does not come back."""

@@ -128,9 +128,25 @@ def is_apart(training: Training, event: Event) -> bool:
 
 def is_stopping(training: Training, event: Event) -> bool:
     """Whether an event happens as the training went wrong, or when a signal comes: other ranks may not be there."""
+    inner: Event | Block = event
+    for block in event.block.around():
+        if (block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block):
+            return True
+        if block.kind is BlockKind.BRANCH and _ends_rank(training, block, inner):
+            return True
+        inner = block
+    return False
+
+
+def _ends_rank(training: Training, arm: Block, inner: Event | Block) -> bool:
+    """Whether a rank that comes to an arm by data of its own stops there: ``if not isfinite(loss): …; sys.exit(1)``."""
+    if not may_part(training.analysis, arm.test) or any(map(speaks_of_rank, atoms_of(arm.test))):
+        return False
+    if any(event.kind is Happening.EXIT and event.condition is arm.condition for event in arm.events()):
+        return True
+    bodies = (arm.node.body, arm.node.orelse) if isinstance(arm.node, ast.If) else ()
     return any(
-        (block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block)
-        for block in event.block.around()
+        isinstance(body[-1], ast.Raise) and any(inner.node in ast.walk(one) for one in body) for body in bodies if body
     )
 
 

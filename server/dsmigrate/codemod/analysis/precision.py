@@ -53,7 +53,10 @@ class Precision:
 
     def at(self, event: Event) -> Precision:
         """The precision where an event is."""
-        return self.under(both(*(block.test for block in event.block.around())))
+        found = self
+        for block in event.block.around():  # one by one: all together may be more than a condition holds
+            found = found.under(block.test)
+        return found
 
 
 OFF = Precision(FALSE, None)

@@ -63,6 +63,11 @@ class Facts:
             else f"model_parameters={self.moved.parameters}"
         )
 
+    @property
+    def least_apart(self) -> int:
+        """The lowest ZeRO stage at which ranks hold different states, or the optimizer copies of the weights."""
+        return 1 if self.options.precision == "keep" and self.options.config is None else 0
+
     @cached_property
     def gradients(self) -> Gradients:
         """What gradients may be there right before each event that has to do with gradients."""

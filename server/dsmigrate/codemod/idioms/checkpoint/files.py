@@ -108,11 +108,11 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     for event in gone:
         yield Decision(
             "MG633", Kind.TODO, event.module, event.node, "save before destroy_process_group(): the ranks gather the state through the group",
-            "ZeRO spreads it over the ranks",
+            "ZeRO spreads it over the ranks", least=facts.least_apart,
         )  # fmt: skip
     states = [event for event in states if event not in gone]
     states += _unread(training, handed, states)
-    yield from _inside_loop(training, handed)
+    yield from _inside_loop(training, facts, handed)
     if in_directories is None and not any(
         event.kind is Happening.OPAQUE
         or parting(training, event) is not None
@@ -126,12 +126,12 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
         if found is None:
             yield Decision(
                 "MG633", Kind.TODO, event.module, event.node, "save where all ranks are: the others may not be here to gather the state",
-                "ZeRO spreads it over the ranks",
+                "ZeRO spreads it over the ranks", least=facts.least_apart,
             )  # fmt: skip
         else:
             places.setdefault((found.node, found.engine), []).append((event, found))
     for pairs in places.values():
-        yield from _gathered(training, pairs)
+        yield from _gathered(training, facts, pairs)
 
 
 def _is_handed(training: Training, event: Event) -> bool:
@@ -157,12 +157,12 @@ def _steps_beside(training: Training, event: Event) -> bool:
     return any(loops_around(step)[:1] == [loop] for step in training.steps)
 
 
-def _inside_loop(training: Training, handed: list[Event]) -> Iterator[Decision]:
+def _inside_loop(training: Training, facts: Facts, handed: list[Event]) -> Iterator[Decision]:
     for event in {event.node: event for event in handed}.values():
         if "read" not in event.what and not training.is_before(event) and _steps_beside(training, event):
             yield Decision(
                 "MG626", Kind.TODO, event.module, event.node, "if this saves the optimizer, call ds_compat.gather_checkpoint(engine, keep=True) before",
-                "ZeRO spreads its state over the ranks",
+                "ZeRO spreads its state over the ranks", least=facts.least_apart,
             )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def _conjuncts(test: str) -> frozenset[str]:
     return frozenset(map(ast.unparse, node.values if is_and else [node]))  # type: ignore[attr-defined]
 
 
-def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:
+def _gathered(training: Training, facts: Facts, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:
     """One line for all saves behind one place."""
     event, place = pairs[0]
     keeps = {found.keep for _, found in pairs}
@@ -242,12 +242,12 @@ def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterato
     code: tuple[Template, ...] = ((line,),) if not test else ((f"if {test}:",), (f"    {line}",))
     yield Decision(
         "MG621", Kind.CONVERTED, place.module, place.node, told("{line} before the save", line=line), "all ranks bring their part",
-        edits=(Insert(place.module, place.node, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0),
+        edits=(Insert(place.module, place.node, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0), least=facts.least_apart,
     )  # fmt: skip
     if any(is_last(training, one) for one, _ in pairs):
         yield Decision(
             "MG633", Kind.KEPT, event.module, event.node, "a rank that fails comes here alone and waits for the others, which may not come",
-            "all ranks gather the state", differs=True,
+            "all ranks gather the state", differs=True, least=facts.least_apart,
         )  # fmt: skip
     if any(found.by_data for _, found in pairs):
         yield Decision(

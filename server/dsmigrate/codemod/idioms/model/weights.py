@@ -59,14 +59,14 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
         if engine is None:
             yield Decision(
                 "MG509", Kind.TODO, event.module, event.node, "call ds_compat.refresh_masters(engine) once these weights are written",
-                "the next step overwrites them at ZeRO 1-3",
+                "the next step overwrites them at ZeRO 1-3", least=facts.least_apart,
             )  # fmt: skip
             continue
         line = f"ds_compat.refresh_masters({engine})"
         yield from taught(training, facts)
         yield Decision(
             "MG509", Kind.CONVERTED, event.module, event.node, told("{line} after it", line=line), "the optimizer's copies learn of the new weights",
-            edits=(Insert(module, node, ((line,),), after=True),), parts=frozenset({"refresh_masters"}), stage=2,
+            edits=(Insert(module, node, ((line,),), after=True),), parts=frozenset({"refresh_masters"}), stage=2, least=facts.least_apart,
             otherwise=_partitioned(event),
         )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, static_value
@@ -12,7 +13,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE, Condition, both, either,
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Tensor, each
-from dsmigrate.codemod.decision import Decision, Setting
+from dsmigrate.codemod.decision import Decision, Need, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Enclose, Import, Insert, Remove, Replace, Unwrap
@@ -211,10 +212,15 @@ def _precision(
     )
     options = [f"enabled={enabled}"] if enabled else []
     line = f"ds_compat.scale_losses({', '.join([site.target, *options, *([f'scale={fixed}'] if fixed else [])])})"
-    yield Decision(
+    scaled = Decision(
         "MG304", Kind.CONVERTED, site.module, site.node, line, "the scale starts, falls and grows as apex's", config=settings, lines=(0, 0),
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), parts=frozenset({"scale_losses"}),
     )  # fmt: skip
+    looked_at = replace(
+        scaled, kind=Kind.TODO, module=module, node=place, message="gradients carry the loss scale up to the step: what looks at them before must divide by it",
+        reason="apex unscaled at the end of amp.scale_loss; the engine does in its step", lines=None,
+    )  # fmt: skip
+    yield replace(scaled, excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=looked_at)
     yield from _losses(training, condition, module, place)
 
 

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import Names, condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    Condition,
+    Plain,
+    Several,
+    both,
+    either,
+    implied,
+    left_of,
+    options_of,
+)
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.precision import (
     AUTOCAST,
@@ -151,7 +161,7 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     common = nearest_common(trained)
     found = {event: precision_at(training.analysis, event) for event in trained}
     wrapped = either(*(event.condition for event in training.wraps))
-    ways = {event: left_of(within(event, common), wrapped) for event in trained}
+    ways = {event: _as_far_as_known(left_of(within(event, common), wrapped)) for event in trained}
     enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
     dtype = next(iter(dtypes)) if dtypes else None
@@ -163,6 +173,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     if None not in switches and len(switches) == 1:  # one region, or several that are switched together
         return found[trained[0]].under(wrapped)
     return None
+
+
+def _as_far_as_known(condition: Condition) -> Condition:
+    """A condition without those of its parts of which nothing is known."""
+    parts = condition.parts if isinstance(condition, Several) and condition.all_of else (condition,)
+    return both(*(part for part in parts if not isinstance(part, Plain)))
 
 
 def _unsettled(event: Event, reason: str) -> Decision:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import nearest_common
 from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
@@ -20,6 +22,7 @@ from dsmigrate.codemod.analysis.values import (
     each,
     forwards_in,
 )
+from dsmigrate.codemod.analysis.values import Kind as ObjKind
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -124,8 +127,10 @@ def closures(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
 def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """Refuse a training whose optimizer is stepped where it cannot be seen: by a scaler through an object around it, by unread code."""
     for event in training.events(Happening.STEP):
-        around = [one for one in each(event["optimizer"]) if isinstance(one, Obj) and one not in training.optimizers]
-        if "scaler" in event.what and any(training.is_optimizer(value) for one in around for value in one.own.values()):
+        around = [
+            one for one in each(event["optimizer"]) if isinstance(one, Obj) and role_of(one) is not Role.OPTIMIZER
+        ]
+        if "scaler" in event.what and any(one.kind is ObjKind.INSTANCE for one in around):
             yield Decision(
                 "MG913", Kind.REFUSED, event.module, event.node, "scaler.step runs the step of an object that holds the optimizer",
                 "what that step does besides cannot be kept; step its optimizer",
