@@ -535,3 +535,28 @@ loop Prefetch
   Backward
 """
     )
+
+
+ATTRIBUTES_ARE_ITEMS = """
+class Settings(dict):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        {alias}
+
+settings = Settings(read(), rate=3)
+settings["steps"] = 5
+rate, steps = settings.rate, settings.steps
+kind = settings.kind
+named = "linear" if settings.kind == "linear" else "other"
+settings.{name} = 7
+{read} = settings["{name}"]
+"""
+
+
+def test_attributes_of_a_dictionarys_class_are_its_items() -> None:
+    found = values(ATTRIBUTES_ARE_ITEMS.format(alias="self.__dict__ = self", name="decay", read="decay"))
+    assert (found["rate"], found["steps"], found["decay"]) == ("3", "5", "7")
+    assert found["kind"] == "item(Settings@12, kind)"
+    assert found["named"] == (
+        "'linear' if (item(Settings@12, kind) == 'linear') | 'other' if not (item(Settings@12, kind) == 'linear')"
+    )

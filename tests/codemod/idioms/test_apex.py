@@ -242,6 +242,10 @@ def test_gradients_that_are_looked_at_before_the_step_are_scaled_there() -> None
 
 
 def test_a_test_that_an_option_is_given_goes_with_its_value() -> None:
-    level = "if args.level:\n    from apex import amp\n    model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)\n"
+    level = """
+if args.level:
+    from apex import amp
+    model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)
+"""
     found = converted(START + level + APEX[APEX.index("model = DDP") :].replace("args.fp16", "args.level"))
     assert 'ds_compat.scale_losses(model, enabled=args.level == "O1")' in found.text

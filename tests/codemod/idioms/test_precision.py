@@ -286,16 +286,16 @@ def test_weights_that_no_stage_trains_are_marked(parts: dict[str, str]) -> None:
 
 
 def test_a_model_of_many_kinds_runs_in_the_precision_of_its_option() -> None:
-    kinds = "\n".join(
-        f'{"if" if not number else "elif"} args.kind == "{number}":\n    net = nn.Sequential(nn.Linear(4, {number + 1}))'
+    kinds = [
+        f'{"elif" if number else "if"} args.kind == "{number}":\n    net = nn.Linear(4, {number + 1})'
         for number in range(14)
+    ]
+    found = script(
+        'if args.amp:\n    with torch.autocast("cuda"):\n        loss = model(x).sum()\n'
+        "else:\n    loss = model(x).sum()",
+        helpers='parser.add_argument("--kind")\nargs = parser.parse_args()',
+        net="None",
+        before="\n".join(kinds),
     )
-    found = converted(
-        SCRIPT.replace("args = parser", 'parser.add_argument("--kind")\nargs = parser').format(
-            helpers="", net="None", before="\n".join("    " + line for line in kinds.splitlines()), behind="",
-            forward='        if args.amp:\n            with torch.autocast("cuda"):\n                loss = model(x).sum()\n'
-            "        else:\n            loss = model(x).sum()",
-        )
-    )  # fmt: skip
     assert 'torch_autocast={"enabled": args.amp}' in found.text
     assert not found.todos

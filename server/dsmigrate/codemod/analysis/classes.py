@@ -50,6 +50,14 @@ def is_closed(thing: Obj) -> bool:
     )
 
 
+def is_mapping(thing: Obj) -> bool:
+    """Whether an instance's class is a dictionary of its own."""
+    return thing.kind is Kind.INSTANCE and any(base in _MAPPINGS for base in bases_of(thing))
+
+
+_MAPPINGS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.UserDict", "collections.defaultdict"})
+
+
 def looked_up(cls: Obj, name: str, *, behind: Obj | None = None) -> tuple[Value, Value] | None:
     """A name in a class or its bases, with the class that has it; a base of a library that comes first may have any."""
     line = cls.data["order"]

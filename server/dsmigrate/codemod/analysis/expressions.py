@@ -551,7 +551,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
         return _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
-            if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
+            is_any = isinstance(one, Member) and isinstance(one.of, Obj) and one.of.kind is Kind.INSTANCE
+            if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup) and not is_any:
                 is_unlike = not isinstance(one, Lib | Tup) and not (isinstance(one, Obj) and one.kind is Kind.INSTANCE)
                 if other.value is None or (is_unlike if isinstance(op, ast.Eq) else not isinstance(one, Tup)):
                     return FALSE_VALUE

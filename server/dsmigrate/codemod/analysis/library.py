@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
+from dsmigrate.codemod.analysis.classes import bases_of, is_closed, is_mapping, looked_up
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, options_of
 from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
@@ -673,6 +673,13 @@ def made_by_library(run: Machine, made: Obj, name: str, given: Given, node: ast.
     made.data["arguments"] = {"args": given.args, "named": dict(given.named)}
     if role is Role.MODEL:
         note_precision(run, made, given, node)
+    if is_mapping(made):
+        kept = [one for value in given.args for one in each(run.settle(value)) if isinstance(one, Obj)]
+        for key, value in [pair for one in kept if one.kind is Kind.DICT for pair in one.fields.items()]:
+            if isinstance(key, str):
+                run.put(made, ("item", key), value)
+        for key, value in given.named.items():
+            run.put(made, ("item", key), value)
     maker = MAKERS.get(role) if role is not None else None
     if maker is not None:
         maker(Call(run, name, given, node), made)
@@ -698,6 +705,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
+    if is_mapping(of) and not hasattr(dict, name):  # its attributes are its items, or nothing would be there
+        return item_of(run, of, Const(name), node)
     if of.kind is Kind.INSTANCE and not is_closed(of):
         return Member(of, name)
     return Expr("field", of, name)
@@ -759,6 +768,8 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
             return run.settle(filled(of.at(("item", key.value)), Expr("item", of, key.value)))
+        if is_mapping(of) and of.data.get("open") and isinstance(key, Const) and of.has(key.value):
+            return run.settle(of.at(key.value))
         if (
             of.kind is Kind.LIBRARY
             and of.made_by.startswith("torch.nn.")

@@ -144,10 +144,10 @@ def _ends_rank(training: Training, arm: Block, inner: Event | Block) -> bool:
         return False
     if any(event.kind is Happening.EXIT and event.condition is arm.condition for event in arm.events()):
         return True
-    bodies = (arm.node.body, arm.node.orelse) if isinstance(arm.node, ast.If) else ()
-    return any(
-        isinstance(body[-1], ast.Raise) and any(inner.node in ast.walk(one) for one in body) for body in bodies if body
-    )
+    if not isinstance(arm.node, ast.If) or inner.node is None:
+        return False
+    bodies = (body for body in (arm.node.body, arm.node.orelse) for one in body if inner.node in ast.walk(one))
+    return isinstance(next(bodies)[-1], ast.Raise)
 
 
 def is_group_gone(training: Training, event: Event) -> bool:
