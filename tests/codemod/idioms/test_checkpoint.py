@@ -417,6 +417,32 @@ def test_a_save_of_a_rank_that_stops_by_its_own_loss_is_marked() -> None:
     assert "gather_checkpoint" not in found.text
 
 
+def test_a_save_that_each_step_may_come_to_is_marked() -> None:
+    found = trained(
+        imports="from lab import due", step=f"if due(loss.item()):\n    {SAVE}".replace(', "epoch": epoch', "")
+    )
+    assert "gathering at every step takes too long" in found.said("MG633", Kind.TODO).message
+    assert "gather_checkpoint" not in found.text
+
+
+def test_a_function_that_one_way_comes_to_alone_is_gathered_for_around_it() -> None:
+    helper = f"def save(model, optimizer, epoch):\n    {SAVE}\n\n\n"
+    found = trained("save(model, optimizer, epoch)", helpers=helper, end="if rank == 0:\n    save(model, optimizer, 9)")
+    assert gathers(found) == [
+        "ds_compat.gather_checkpoint(model, keep=True) / save(model, optimizer, epoch)",
+        "ds_compat.gather_checkpoint(model) / if rank == 0:",
+    ]
+
+
+def test_the_rank_of_the_group_is_that_of_the_process() -> None:
+    found = trained(
+        f"if args.number == 0:\n    {SAVE}",
+        imports="from lab import settings",
+        before="args = settings()\ndist.destroy_process_group()\ndist.init_process_group('nccl', rank=args.number)",
+    )
+    assert gathers(found) == ["ds_compat.gather_checkpoint(model) / if args.number == 0:"]
+
+
 def test_nothing_is_gathered_at_stage_0() -> None:
     found = _shown("tqdm(loader)", zero_stage=0)
     assert "keep_torch_checkpoints" in found.text

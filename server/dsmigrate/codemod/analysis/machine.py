@@ -202,6 +202,9 @@ DEAD = FALSE
 """What a statement gives that nothing follows; others give the condition under which the next one runs."""
 
 
+RANK = Expr("rank", varies=True)
+
+
 class Machine(ABC):
     """The run of one entry script: ``root`` holds the events, ``state`` what is left."""
 
@@ -232,8 +235,7 @@ class Machine(ABC):
         """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
-        self.handed: set[ast.AST] = set()
-        """Calls of code that is not read, which are given a function of the script to call."""
+        self.handed: set[ast.AST] = set()  # calls of code that is not read, which are given a function of the script
         self.asked: set[str] = set()
         """Variables of the environment that are asked for by key, without a default."""
         self.required: list[tuple[Condition, Condition]] = []
@@ -244,6 +246,7 @@ class Machine(ABC):
         self.shadows: dict[Expr, Obj] = {}
         self.held: dict[Expr, frozenset[Value]] = {}
         """What the unread calls were given whose results are these symbols."""
+        self.known_ranks: set[Value] = set()  # what the process group was told to be the rank of this process
         self.known_models: set[Value] = set()
         """Symbols that are models, as they were wrapped or handed to an optimizer."""
         self.ending: set[ast.AST] = set()
@@ -425,7 +428,7 @@ class Machine(ABC):
         if isinstance(value, Lazy):
             return self._looked_up(value)
         if not isinstance(value, Choice):
-            return value
+            return value if value not in self.known_ranks else RANK
         kept = []
         for condition, option in value.options:
             if option is UNBOUND:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from dsmigrate.codemod.analysis.analysis import dividing, held_at, may_part, under, values_at
+from dsmigrate.codemod.analysis.analysis import dividing, held_at, loops_around, may_part, under, values_at
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
@@ -74,10 +75,10 @@ def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting
         event: None if is_stopping(training, event) or is_apart(training, event) else meeting(training, event)
         for event in events
     }
-    return {event: _of_all_ways(event, met) for event in met}
+    return {event: _of_all_ways(training, event, met) for event in met}
 
 
-def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | None:
+def _of_all_ways(training: Training, event: Event, met: dict[Event, Meeting | None]) -> Meeting | None:
     """The place for an event: where other ways to the same line need one further out, that one."""
     found = met[event]
     for other, place in met.items():
@@ -89,10 +90,39 @@ def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | No
             or dividing(other) is None
         ):
             continue
-        around: list[Event | Block] = [event, *event.block.around()]
-        if any(step.node is place.node for one in around for step in _steps(one)):
+        around, others = (
+            {step.node for block in (one, *one.block.around()) for step in _steps(block)} for one in (event, other)
+        )
+        if place.node in around:
             found = replace(found, module=place.module, node=place.node, engine=place.engine)
+        elif found.node in others:  # where that way comes along, too
+            found = next((one for one in _calls(training, event) if one.node not in others), found)
     return found
+
+
+def _calls(training: Training, event: Event) -> Iterator[Meeting]:
+    """The statements with the calls that lead to an event, from the inside out, where a name leads to the engine."""
+    for block in event.block.around():
+        if block.kind is BlockKind.CALL and block.node is not None and block.module is not None:
+            for engine in training.engine_names(block.names)[:1]:
+                yield Meeting(block.module, _outside_elif(block.module.step(block.node)).node, engine, "", "True")
+
+
+def is_at_each_step(training: Training, event: Event, place: Meeting) -> bool:
+    """Whether ranks meet at each step of the optimizer for an event that comes now and then."""
+    stepped = {next(iter(loops_around(step)), None) for step in training.steps}
+    loop = next((one for one in loops_around(event) if one in stepped), None)
+    if loop is None:
+        return False
+    below = list(itertools.takewhile(lambda one: one is not loop, (event, *event.block.around())))
+    parts = [part for one in below if isinstance(one, Block) for part in _conjuncts(one.test) if part is not TRUE]
+    if all(any(map(speaks_of_rank, atoms_of(part))) for part in parts):
+        return False
+    return any(
+        step.node is place.node
+        for one in below
+        for step in itertools.takewhile(lambda step: step.node is not loop.node, _steps(one))
+    )
 
 
 def _steps(one: Event | Block) -> Iterator[Step]:
@@ -147,7 +177,7 @@ def _ends_rank(training: Training, arm: Block, inner: Event | Block) -> bool:
     if not isinstance(arm.node, ast.If) or inner.node is None:
         return False
     bodies = (body for body in (arm.node.body, arm.node.orelse) for one in body if inner.node in ast.walk(one))
-    return isinstance(next(bodies)[-1], ast.Raise)
+    return any(isinstance(body[-1], ast.Raise) for body in bodies)
 
 
 def is_group_gone(training: Training, event: Event) -> bool:

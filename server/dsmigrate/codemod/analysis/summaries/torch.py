@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
-from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.machine import RANK, Given, Machine
 from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
@@ -108,6 +108,8 @@ def _init(asked: Call) -> Value:
         Happening.GROUP, asked.node, **{name: value for name, value in what.items() if value is not UNBOUND}
     )
     asked.run.put(asked.run.flags, "initialized", TRUE_VALUE)
+    given = each(asked.run.settle(what["rank"]))
+    asked.run.known_ranks |= {one for one in given if isinstance(one, Expr) and not may_vary(one)}
     return NONE
 
 
@@ -136,7 +138,7 @@ def _elastic(asked: Call) -> Value:  # noqa: ARG001
 
 @function("torch.distributed.get_rank")
 def _rank(asked: Call) -> Value:  # noqa: ARG001
-    return Expr("rank", varies=True)
+    return RANK
 
 
 @function("torch.distributed.get_world_size")

@@ -9,7 +9,16 @@ from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_apart, is_group_gone, is_last, is_stopping, meetings, parting
+from dsmigrate.codemod.analysis.meeting import (
+    Meeting,
+    is_apart,
+    is_at_each_step,
+    is_group_gone,
+    is_last,
+    is_stopping,
+    meetings,
+    parting,
+)
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
 from dsmigrate.codemod.analysis.values import Kind as ObjKind
@@ -127,6 +136,11 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
             yield Decision(
                 "MG633", Kind.TODO, event.module, event.node, "save where all ranks are: the others may not be here to gather the state",
                 "ZeRO spreads it over the ranks", least=facts.least_apart,
+            )  # fmt: skip
+        elif not found.test and is_at_each_step(training, event, found):
+            yield Decision(
+                "MG633", Kind.TODO, event.module, event.node, "let all ranks decide alike when to save: gathering at every step takes too long",
+                "all ranks have to come where the state is gathered", least=facts.least_apart,
             )  # fmt: skip
         else:
             places.setdefault((found.node, found.engine), []).append((event, found))
