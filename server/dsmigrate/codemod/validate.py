@@ -21,6 +21,7 @@ from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, 
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     MAYBE,
+    MAYBE_HERE,
     TRUE,
     Condition,
     Plain,
@@ -202,10 +203,24 @@ def _may_agree(one: Entry, other: Entry) -> bool:
         return False
     ways = [_between_loops(entry.where) for entry in (one, other)]
     return list(ways[0]) == list(ways[1]) and all(
-        any(part.unsure if isinstance(part, Several) else isinstance(part, Plain) for part in (left, right))
-        or is_said_otherwise(left, right)
-        for left, right in zip(*(way.values() for way in ways), strict=True)
+        _may_hold_together(*pair) for pair in zip(*(way.values() for way in ways), strict=True)
     )
+
+
+def _may_hold_together(one: Condition, other: Condition) -> bool:
+    """Whether two conditions are the same as far as both are known."""
+    sides = [{condition_key(part): part for part in _parts_of(condition)} for condition in (one, other)]
+    shared = sides[0].keys() & sides[1].keys()
+    known = [[part for part in side.values() if not _is_unsure(part)] for side in sides]
+    left, right = (both(*(part for part in parts if condition_key(part) not in shared)) for parts in known)
+    is_whole, is_other_whole = (len(parts) == len(side) for parts, side in zip(known, sides, strict=True))
+    if is_whole is not is_other_whole:  # the whole one says more
+        left, right = (left, both(left, right)) if is_whole else (both(left, right), right)
+    return is_said_otherwise(left, right)
+
+
+def _is_unsure(condition: Condition) -> bool:
+    return condition.unsure if isinstance(condition, Several) else condition in {MAYBE, MAYBE_HERE}
 
 
 def _between_loops(where: tuple[str | Condition, ...]) -> dict[tuple[str, ...], Condition]:

@@ -257,3 +257,20 @@ def test_what_a_layer_of_a_library_gives_holds_no_gradients() -> None:
     )
     assert "MG409" not in found.codes(Kind.KEPT)
     assert found.config["zero_optimization"]["stage"] == 1
+
+
+@pytest.mark.parametrize("first", ["i == 0", "not i", "i % args.accum == 0"])
+def test_gradients_that_the_first_turn_zeroes_do_not_outlive_their_step(first: str) -> None:
+    found = script(
+        f"""
+for batch in loader:
+    for i, x in enumerate(batch.chunk(4)):
+        if {first}:
+            optimizer.zero_grad()
+        loss = model(x).sum()
+        if loss.requires_grad:
+            loss.backward()
+    optimizer.step()
+"""
+    )
+    assert "MG407" not in found.codes(Kind.TODO)

@@ -425,6 +425,13 @@ def test_a_save_that_each_step_may_come_to_is_marked() -> None:
     assert "gather_checkpoint" not in found.text
 
 
+def test_a_save_in_some_steps_is_gathered_for_in_those() -> None:
+    found = trained(step=f"if epoch % 2 == 0:\n    if args.resume and unknown(rank):\n        {SAVE}")
+    assert gathers(found) == [
+        "ds_compat.gather_checkpoint(model, keep=unknown(rank)) / if args.resume and unknown(rank):"
+    ]
+
+
 def test_a_function_that_one_way_comes_to_alone_is_gathered_for_around_it() -> None:
     helper = f"def save(model, optimizer, epoch):\n    {SAVE}\n\n\n"
     found = trained("save(model, optimizer, epoch)", helpers=helper, end="if rank == 0:\n    save(model, optimizer, 9)")

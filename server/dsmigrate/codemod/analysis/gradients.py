@@ -284,10 +284,15 @@ class _Walk:
             event in self.training.backwards for event in block.events()
         ):
             return self.block(block, worlds)  # what is done to every parameter is done to all
-        head = worlds
+        concerned = (inner for inner in block.blocks() if self._concerns(inner))
+        asked = {atom for inner in concerned for atom in atoms_of(inner.test) if node in atom.loops}
+        first = {(atom, holds) for atom in asked if (holds := _at_first(atom, node)) is not None}
+        later = {(atom, not holds) for atom, holds in first if atom.op != "==" or atom.args[0].op == "index"}
+        head = _merged((there, given | first) for there, given in _all(worlds))
         for _ in range(_ROUNDS):
             end = self.block(block, head)
-            joined = _merged([*_all(head), *((there, _next_turn(given, node)) for there, given in _all(end))])
+            behind = ((there, _next_turn(given, node) | later) for there, given in _all(end))
+            joined = _merged([*_all(head), *behind])
             if joined == head:
                 break
             head = joined
@@ -296,7 +301,9 @@ class _Walk:
             for there, given in _all(end)
             if not any(not holds and _is_last(atom, block) for atom, holds in given)
         ]
-        ways = [*_all(worlds), *last]
+        inside = set(block.events())
+        is_window = not inside.isdisjoint(self.training.backwards) and inside.isdisjoint(self.training.steps)
+        ways = last if is_window else [*_all(worlds), *last]  # a window has a batch
         return _merged((there, frozenset(one for one in given if node not in one[0].loops)) for there, given in ways)
 
     def _arms(self, arms: list[Block], worlds: Worlds) -> Worlds:
@@ -411,6 +418,17 @@ def _decided(tests: list[Condition], given: Given, *, certain: bool) -> Iterator
     else:
         for holds in (True, False):
             yield from _decided(tests, given | {(atom, holds)}, certain=certain)
+
+
+def _at_first(atom: Expr, loop: ast.AST) -> bool | None:
+    """What a test is in the first turn of a loop: ``i == 0`` and ``i % n == 0`` hold there, ``i`` is not true."""
+    turn = atom.args[0] if atom.op == "==" and atom.args[1] == Const(0) else atom
+    if turn is not atom and isinstance(turn, Expr) and turn.op == "%":
+        turn = turn.args[0]
+    if not isinstance(turn, Expr) or turn.op != "index" or turn.args[0] is not loop:
+        return None
+    begins_at_0 = turn.args[1:] == ("enumerate",) or len(turn.args) == 2 or turn.args[1] == Const(0)
+    return turn is not atom if begins_at_0 else None
 
 
 def _is_last(atom: Expr, loop: Block) -> bool:

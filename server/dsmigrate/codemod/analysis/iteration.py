@@ -126,14 +126,24 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
     )
 
 
+def _number(over: Obj, loop: ast.AST) -> Value:
+    """What ``enumerate`` counts in a loop over it."""
+    index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
+    start = next(iter(sources(over)[1:]), Const(0))
+    return (
+        index
+        if start == Const(0) or not isinstance(start, Const | Expr)
+        else Expr("+", index, start, loops=index.loops)
+    )
+
+
 def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
     inner = sources(over)
     if not inner:
         return run.unread(loop)
-    index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
     match over.made_by:
         case "enumerate":
-            return Tup((index, run.element(inner[0], loop)))
+            return Tup((_number(over, loop), run.element(inner[0], loop)))
         case "zip":
             return Tup(tuple(run.element(one, loop) for one in inner))
         case "range":
@@ -260,8 +270,8 @@ def _each_item(
     if isinstance(over, Obj) and over.kind is Kind.ITERATOR and over.made_by in {"enumerate", "iter"}:
         inner = run.settle(next(iter(sources(over)), NONE))
         if any(_runs_code(run, one) for one in each(inner)):
-            index = Expr("index", node, over.made_by, loops=frozenset((node,)))
-            numbered = (lambda item: turn(Tup((index, item)))) if over.made_by == "enumerate" else turn
+            number = _number(over, node)
+            numbered = (lambda item: turn(Tup((number, item)))) if over.made_by == "enumerate" else turn
             return each_item(run, node, inner, numbered, otherwise)
     if isinstance(over, Obj) and over.kind is Kind.INSTANCE and _runs_code(run, over):
         made = run.call_member(over, "__iter__", Given(), node)

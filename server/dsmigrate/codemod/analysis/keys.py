@@ -20,6 +20,9 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
+_NUMBERS = frozenset({"abs", "float", "int", "max", "min", "round", "sum"})
+
+
 def is_said_otherwise(one: Condition, other: Condition) -> bool:
     """Whether two conditions, of two runs, hold in the same cases: by what they ask, tried out for every answer."""
     asked = sorted({condition_key(Literal(atom)) for condition in (one, other) for atom in atoms_of(condition)})
@@ -44,6 +47,8 @@ def is_of_data(value: object) -> bool:
         return any(is_of_data(option) for _, option in value.options)
     if isinstance(value, Tensor):
         return True
+    if isinstance(value, Expr) and value.op == "unknown":
+        return isinstance(value.args[0], ast.Call) and ast.unparse(value.args[0].func) in _NUMBERS
     return isinstance(value, Expr) and (value.op in {"number", "one of"} or any(map(is_of_data, value.args)))
 
 

@@ -90,9 +90,7 @@ def _of_all_ways(training: Training, event: Event, met: dict[Event, Meeting | No
             or dividing(other) is None
         ):
             continue
-        around, others = (
-            {step.node for block in (one, *one.block.around()) for step in _steps(block)} for one in (event, other)
-        )
+        around, others = ({step.node for inner in _chain(one) for step in _steps(inner)} for one in (event, other))
         if place.node in around:
             found = replace(found, module=place.module, node=place.node, engine=place.engine)
         elif found.node in others:  # where that way comes along, too
@@ -114,15 +112,23 @@ def is_at_each_step(training: Training, event: Event, place: Meeting) -> bool:
     loop = next((one for one in loops_around(event) if one in stepped), None)
     if loop is None:
         return False
-    below = list(itertools.takewhile(lambda one: one is not loop, (event, *event.block.around())))
+    below = list(itertools.takewhile(lambda one: one is not loop, _chain(event)))
     parts = [part for one in below if isinstance(one, Block) for part in _conjuncts(one.test) if part is not TRUE]
-    if all(any(map(speaks_of_rank, atoms_of(part))) for part in parts):
+    around = {step.node for step in place.module.step(place.node).around()} - {place.node}
+    if all(any(map(speaks_of_rank, atoms_of(part))) for part in parts) or any(
+        isinstance(one, Block) and one.test is not TRUE and one.node in around for one in below
+    ):
         return False
     return any(
         step.node is place.node
         for one in below
         for step in itertools.takewhile(lambda step: step.node is not loop.node, _steps(one))
     )
+
+
+def _chain(event: Event) -> list[Event | Block]:
+    """An event and the blocks around it, from the inside out."""
+    return [event, *event.block.around()]
 
 
 def _steps(one: Event | Block) -> Iterator[Step]:

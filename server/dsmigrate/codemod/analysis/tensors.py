@@ -6,15 +6,17 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_method
 from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
     NONE,
     TRUE_VALUE,
     Const,
     Expr,
     Member,
+    Obj,
     Tensor,
     TensorKind,
     Value,
@@ -87,6 +89,10 @@ _ASKED = frozenset(["size", "dim", "numel", "nelement", "stride", "element_size"
 _HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
 
 
+_WITHOUT = frozenset({"torch.no_grad", "torch.inference_mode"})
+_GRADIENT_REGIONS = _WITHOUT | {"torch.enable_grad", "torch.set_grad_enabled"}
+
+
 def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Value:
     """An attribute of a tensor."""
     if name == "grad" and of.kind is TensorKind.PARAMETER:
@@ -94,6 +100,13 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
         return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies, picked=of.picked)
     if name in {"grad", "main_grad"}:
         return Tensor(TensorKind.GRADIENT, of.of, of.forwards)
+    if name == "requires_grad" and not of.detached and any(one.model in run.wrappers for one in of.forwards):
+        regions = (block.label for block in run.block.around() if block.kind is BlockKind.WITH)
+        managers = [one for label in regions for one in each(label or NONE) if isinstance(one, Obj)]
+        if not any(one.made_by in _GRADIENT_REGIONS for one in managers):
+            return TRUE_VALUE
+        if all(one.made_by in _WITHOUT for one in managers if one.made_by in _GRADIENT_REGIONS):
+            return FALSE_VALUE
     if name in _ABOUT - _ASKED:
         return Expr("about", of.kind.value, name, node)
     if name in {"data", "T"}:
