@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from dsmigrate.codemod.analysis.classes import is_closed
-from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
+from dsmigrate.codemod.analysis.conditions import FALSE, Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
@@ -83,7 +83,7 @@ def analysed(project: Project) -> Analysis:
         run = Run(project)
         root = run.main()
         _adopt(root)
-        return Analysis(run, project, tuple(root.events()))
+        return Analysis(run, project, tuple(event for event in root.events() if event.condition is not FALSE))
 
     return with_deep_stack(work)
 
@@ -229,8 +229,6 @@ def nearest_common(events: Iterable[Event]) -> Block:
 
 def exclusive(one: Event, other: Event) -> bool:
     """Whether no run has both events: their conditions say so, or they stand in two arms of a branch."""
-    from dsmigrate.codemod.analysis.conditions import FALSE, both
-
     if both(one.condition, other.condition) is FALSE:
         return True
     common = nearest_common([one, other])

@@ -31,6 +31,8 @@ class Meeting:
     keep: str
     by_data: bool = False
     """Whether each rank decides by data of its own."""
+    when: Condition = TRUE
+    """What ``test`` says, as far as it is known."""
 
 
 def meeting(training: Training, event: Event) -> Meeting | None:
@@ -66,7 +68,7 @@ def meeting(training: Training, event: Event) -> Meeting | None:
         parts = {_meant(text): text for text in (*said, *_tested(training, block, event))}
         test = " and ".join(f"({one})" if " or " in one and len(parts) > 1 else one for one in parts.values())
     test = "" if test == "True" else test
-    return Meeting(block.module, step.node, engine, test, keep, by_data)
+    return Meeting(block.module, step.node, engine, test, keep, by_data, both(*when))
 
 
 def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting | None]:

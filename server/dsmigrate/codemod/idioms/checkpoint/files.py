@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
+from dsmigrate.codemod.analysis.conditions import TRUE, either
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening, groups_read
 from dsmigrate.codemod.analysis.meeting import (
@@ -249,7 +250,8 @@ def _gathered(training: Training, facts: Facts, pairs: list[tuple[Event, Meeting
     keep = next(iter(keeps)) if len(keeps) == 1 else "True"
     parts = {one: _conjuncts(one) for one in tests if one}
     wide = sorted(one for one in parts if not any(other < parts[one] for other in parts.values()))
-    test = "" if "" in tests else " or ".join(wide if len(wide) == 1 else map("({})".format, wide))
+    always = "" in tests or either(*(found.when for _, found in pairs)) is TRUE
+    test = "" if always else " or ".join(wide if len(wide) == 1 else map("({})".format, wide))
     has_optimizer = any(_is_of_optimizer(training, one) for one, _ in pairs)
     more = (f", keep={keep}" if keep else "") + ("" if has_optimizer else ", optimizer=False")
     line = f"ds_compat.gather_checkpoint({place.engine}{more})"

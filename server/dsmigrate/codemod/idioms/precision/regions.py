@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.analysis import held_at, named, nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import Names, condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
@@ -34,7 +34,7 @@ from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Choice, Const, Expr, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
-from dsmigrate.codemod.idioms.facts import Facts, by_place
+from dsmigrate.codemod.idioms.facts import Facts, by_place, given_at
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Insert, Replace
 from dsmigrate.languages import told
@@ -191,7 +191,11 @@ def _unsettled(event: Event, reason: str) -> Decision:
 
 def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) -> Iterator[Decision]:
     """``torch_autocast`` as the training's regions are; for some releases the region in the model's own forward."""
-    code = condition_said(wanted.enabled, facts.site.names) or _switch(training, facts, first)
+    code = (
+        condition_said(wanted.enabled, facts.site.names)
+        or _switch(training, facts, first)
+        or _as_written(training, facts, first)
+    )
     dtype = type_by_default(training.analysis, wanted.dtype) if wanted.dtype is not None else None
     dtype_code = "" if isinstance(wanted.dtype, Lib) or wanted.dtype is None else said(wanted.dtype, facts.site.names)
     if code is None or dtype is None or dtype_code is None:
@@ -272,6 +276,30 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
     return None
 
 
+def _as_written(training: Training, facts: Facts, event: Event) -> str | None:
+    """What a region is switched by as it stands there, where its names hold the same where the engine is made."""
+    call = regions_around(event, AUTOCAST)[0].node
+    given = given_at(call, 99, "enabled") if isinstance(call, ast.Call) else None
+    if given is None or not all(isinstance(one, _PLAIN) for one in ast.walk(given)):
+        return None
+    run = training.analysis.run
+    names = [one for one in ast.walk(given) if isinstance(one, ast.Name)]
+    held = [[held_at(run, scope, one) for scope in (event.names, facts.site.names)] for one in names]
+    return ast.unparse(given) if all(there is not None and there == here for there, here in held) else None
+
+
+_PLAIN = (
+    ast.Name,
+    ast.Attribute,
+    ast.Constant,
+    ast.Compare,
+    ast.cmpop,
+    ast.BoolOp,
+    ast.boolop,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.expr_context,
+)
 _WITHIN = frozenset({"field", "item"})
 """What an attribute or an item is of something that is not read."""
 
