@@ -83,7 +83,8 @@ def analysed(project: Project) -> Analysis:
         run = Run(project)
         root = run.main()
         _adopt(root)
-        return Analysis(run, project, tuple(event for event in root.events() if event.condition is not FALSE))
+        happens = (one for one in root.events() if one.condition is not FALSE or one.kind is Happening.WRAP)
+        return Analysis(run, project, tuple(happens))  # a run that comes by a wrap has an engine later
 
     return with_deep_stack(work)
 

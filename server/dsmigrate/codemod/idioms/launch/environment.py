@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.conditions import atoms_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
@@ -84,11 +84,10 @@ def visible_devices(training: Training, facts: Facts) -> Iterator[Decision]:
     for event in training.events(Happening.ENVIRONMENT):
         if event["name"] != _VISIBLE or event.node in seen or not training.is_before(event):
             continue
-        trained = (*training.wraps, *training.steps)
-        if _is_before_import(event, facts) or _is_of_parent(event, trained):
+        if _is_before_import(event, facts) or _is_of_parent(event, training.wraps):
             continue
         seen.add(event.node)
-        if any(_is_of_parent(event, (one,)) for one in trained):
+        if any(_is_of_parent(event, (wrap,)) for wrap in training.wraps):
             yield Decision(
                 "MG225", Kind.KEPT, event.module, event.node, "Where no processes are spawned, set CUDA_VISIBLE_DEVICES for the launcher.",
                 "CUDA is asked for its devices when deepspeed is imported", differs=True,
@@ -100,11 +99,11 @@ def visible_devices(training: Training, facts: Facts) -> Iterator[Decision]:
         )  # fmt: skip
 
 
-def _is_of_parent(event: Event, trained: Iterable[Event]) -> bool:
+def _is_of_parent(event: Event, wraps: tuple[Event, ...]) -> bool:
     """Whether the process that writes it only starts those that train: they find it when they are started."""
     around = {block for block in event.block.around() if block.kind is BlockKind.SPAWNED}
     return all(
-        any(block.kind is BlockKind.SPAWNED and block not in around for block in one.block.around()) for one in trained
+        any(block.kind is BlockKind.SPAWNED and block not in around for block in wrap.block.around()) for wrap in wraps
     )
 
 
