@@ -560,3 +560,9 @@ def test_attributes_of_a_dictionarys_class_are_its_items() -> None:
     assert found["named"] == (
         "'linear' if (item(Settings@12, kind) == 'linear') | 'other' if not (item(Settings@12, kind) == 'linear')"
     )
+
+
+def test_any_of_many_losses_is_a_loss() -> None:
+    losses = ", ".join(f'"loss_{number}": out' for number in range(40))
+    found = values(f"out = nn.Linear(4, 4)(read())\nlosses = {{{losses}}}\ntotal = sum(losses[name()] for _ in read())")
+    assert found["total"].startswith("tensor[data from ")

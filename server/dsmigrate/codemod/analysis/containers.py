@@ -20,6 +20,7 @@ from dsmigrate.codemod.analysis.values import (
     Kind,
     Lib,
     Obj,
+    Tensor,
     Tup,
     Value,
     each,
@@ -151,6 +152,10 @@ def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: boo
         return run.settle(choose(options))
     if of.has(REST) and not entries:
         return run.settle(of.at(REST))
+    held = dict.fromkeys(one for value in of.fields.values() for one in each(value) if one is not UNBOUND)
+    losses = [one for one in held if isinstance(one, Tensor)]
+    if losses and all(isinstance(one, Tensor | Const | Expr) for one in held):
+        return choose((MAYBE, one) for one in losses)
     return run.unread(node, [key, *(value for _, value in entries[:_MANY])])
 
 
