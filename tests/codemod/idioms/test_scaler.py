@@ -202,3 +202,35 @@ def test_a_scaler_that_a_later_method_makes_is_taught_behind_it() -> None:
     made = 'self.scaler = torch.amp.GradScaler("cuda")\n        ds_compat.use_grad_scaler(self.model, self.scaler)\n'
     assert made in found.text
     assert not found.todos
+
+
+@pytest.mark.parametrize("switch", ["args.amp", "settings.amp"])
+def test_runs_that_step_without_the_scaler_do_not_ask_it(switch: str) -> None:
+    found = converted(
+        HEAD
+        + f"""
+        import argparse
+        from lab import load
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--amp", action="store_true")
+        args = parser.parse_args()
+        settings = load()
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(4, 4).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.cuda.amp.GradScaler()
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            optimizer.zero_grad()
+            loss = model(x).sum()
+            if {switch}:
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                loss.backward()
+                optimizer.step()
+        """
+    )
+    assert f"if {switch}:\n    ds_compat.use_grad_scaler(model, scaler)\n" in found.text
+    assert not found.todos

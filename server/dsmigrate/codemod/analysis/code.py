@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
 from dsmigrate.codemod.analysis.analysis import (
     Analysis,
     code_for,
+    held_at,
     is_left_out,
     library_said,
     name_of,
@@ -46,6 +48,18 @@ def _chosen(value: Choice, names: Names) -> str | None:
 
 _LONGEST = 4
 """Values that a conditional expression chooses from, at most."""
+
+
+def as_written(analysis: Analysis, code: ast.expr, there: Names, here: Names) -> str | None:
+    """An expression of one place at another one, if it only reads, and its names hold the same at both."""
+    if not all(isinstance(one, _READS) for one in ast.walk(code)):
+        return None
+    names = [one for one in ast.walk(code) if isinstance(one, ast.Name)]
+    held = [[held_at(analysis.run, scope, one) for scope in (there, here)] for one in names]
+    return ast.unparse(code) if all(at_one and at_one == at_other for at_one, at_other in held) else None
+
+
+_READS = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.expr_context)  # fmt: skip
 
 
 def condition_said(condition: Condition, names: Names) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import held_at, named, nearest_common, regions_around, within
-from dsmigrate.codemod.analysis.code import Names, condition_said, holds_by_default, said
+from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.code import Names, as_written, condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     Condition,
@@ -277,29 +277,12 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
 
 
 def _as_written(training: Training, facts: Facts, event: Event) -> str | None:
-    """What a region is switched by as it stands there, where its names hold the same where the engine is made."""
+    """What a region is switched by as it stands there."""
     call = regions_around(event, AUTOCAST)[0].node
     given = given_at(call, 99, "enabled") if isinstance(call, ast.Call) else None
-    if given is None or not all(isinstance(one, _PLAIN) for one in ast.walk(given)):
-        return None
-    run = training.analysis.run
-    names = [one for one in ast.walk(given) if isinstance(one, ast.Name)]
-    held = [[held_at(run, scope, one) for scope in (event.names, facts.site.names)] for one in names]
-    return ast.unparse(given) if all(there is not None and there == here for there, here in held) else None
+    return None if given is None else as_written(training.analysis, given, event.names, facts.site.names)
 
 
-_PLAIN = (
-    ast.Name,
-    ast.Attribute,
-    ast.Constant,
-    ast.Compare,
-    ast.cmpop,
-    ast.BoolOp,
-    ast.boolop,
-    ast.UnaryOp,
-    ast.unaryop,
-    ast.expr_context,
-)
 _WITHIN = frozenset({"field", "item"})
 """What an attribute or an item is of something that is not read."""
 
