@@ -24,8 +24,10 @@ from dsmigrate.codemod.analysis.conditions import (
     MAYBE_HERE,
     TRUE,
     Condition,
+    Literal,
     Plain,
     Several,
+    atoms_of,
     both,
     either,
     left_of,
@@ -288,17 +290,27 @@ class _Reader(ABC):
         self.analysis = analysis
         self.holds = holds
         self.told = {condition_key(part) for one in holds for part in _parts_of(one) if not isinstance(part, Plain)}
+        self.asked = {condition_key(Literal(atom)): atom for one in holds for atom in atoms_of(one)}
         self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
         known = self.known.get(condition)
         if known is None:
-            known = self.known[condition] = self.said_otherwise(functools.reduce(left_of, self.holds, condition))
+            left = functools.reduce(left_of, self.holds, self.in_their_words(condition))
+            known = self.known[condition] = self.said_otherwise(left)
         return known
 
+    def in_their_words(self, condition: Condition) -> Condition:
+        """A condition that asks what those under the wrapper ask, of their run: the things of two runs are never the same."""
+        if isinstance(condition, Literal):
+            return Literal(self.asked.get(condition_key(Literal(condition.atom)), condition.atom), condition.holds)
+        if isinstance(condition, Several):
+            return (both if condition.all_of else either)(*map(self.in_their_words, condition.parts))
+        return condition
+
     def said_otherwise(self, condition: Condition) -> Condition:
-        """A condition without what holds by its text: the things of two runs are never the same."""
+        """A condition without what holds by its text."""
         if isinstance(condition, Plain):
             return condition
         if condition_key(condition) in self.told:

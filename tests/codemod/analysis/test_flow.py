@@ -566,3 +566,9 @@ def test_any_of_many_losses_is_a_loss() -> None:
     losses = ", ".join(f'"loss_{number}": out' for number in range(40))
     found = values(f"out = nn.Linear(4, 4)(read())\nlosses = {{{losses}}}\ntotal = sum(losses[name()] for _ in read())")
     assert found["total"].startswith("tensor[data from ")
+
+
+def test_a_librarys_names_do_not_stand_for_pythons_functions() -> None:
+    found = values("from timm.utils import *\nfirst = len([1, 2])\nsecond = sum([1, 2])\nthird = getattr(nn, 'Linear')")
+    assert (found["first"], found["third"]) == ("2", "torch.nn.Linear")
+    assert found["second"] != "3"  # which other libraries have, too

@@ -158,7 +158,8 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
         return found
     if top.data["stars"]:
         found = run.member_of_module(top, name)
-        if not (isinstance(found, Expr) and found.op == "unfound"):
+        is_builtin = isinstance(found, Lib) and name in _BUILTINS and name not in _REBOUND
+        if not is_builtin and not (isinstance(found, Expr) and found.op == "unfound"):
             return found
     if name in _BUILTINS:
         return Lib(f"builtins.{name}")
@@ -166,6 +167,10 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
 
 
 _BUILTINS = frozenset(dir(builtins))
+_REBOUND = frozenset(
+    ["abs", "all", "any", "bool", "bytes", "compile", "complex", "divmod", "float", "int", "max", "min", "object", "open", "pow", "range", "round", "str", "sum"]
+)  # fmt: skip
+"""The builtins of which ``from … import *`` of torch, NumPy, math or os may bring another."""
 
 
 def _attribute(run: Machine, node: ast.Attribute) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.machine import Given
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -140,6 +141,17 @@ def _dispatch_clip(asked: Call) -> Value:
         norm=Const(2.0), by_value=Const(mode == Const("value")), mode=mode,
     )  # fmt: skip
     return NONE
+
+
+@function(
+    "timm.models.model_parameters", "timm.models.helpers.model_parameters", "timm.models._manipulate.model_parameters"
+)
+def _model_parameters(asked: Call) -> Value:
+    """All of them; timm's scripts leave the head out where they clip in AGC's way."""
+    run = asked.run
+    if run.settle(asked.get(1, "exclude_head", FALSE_VALUE)) == TRUE_VALUE:
+        return run.unread(asked.node, asked.given.all())
+    return run.call(run.attribute(asked.get(0, "model"), "parameters", asked.node), Given(), asked.node)
 
 
 @function(
