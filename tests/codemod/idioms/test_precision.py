@@ -299,3 +299,16 @@ def test_a_model_of_many_kinds_runs_in_the_precision_of_its_option() -> None:
     )
     assert 'torch_autocast={"enabled": args.amp}' in found.text
     assert not found.todos
+
+
+def test_an_attribute_that_may_be_there_switches_autocast() -> None:
+    found = script(
+        "if not trainer.amp:\n    loss = model(x).sum()\nelse:\n"
+        '    with torch.autocast("cuda"):\n        loss = model(x).sum()',
+        helpers=(
+            "from lab import load\ncfg = load()\nclass Trainer:\n    on = True\n"
+            '    amp = getattr(cfg.TRAIN, "AMP", False)\ntrainer = Trainer()'
+        ),
+    )
+    assert 'torch_autocast={"enabled": hasattr(cfg.TRAIN, "AMP") and cfg.TRAIN.AMP}' in found.text
+    assert not found.todos

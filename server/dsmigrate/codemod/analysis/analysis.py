@@ -358,6 +358,9 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
         case "field", (base, str(name)):
             inner = code_for(base, names) if isinstance(base, Expr | Obj) else None
             return f"{inner}.{name}" if inner else None
+        case "hasattr", (Expr() | Obj() as base, str(name)):
+            inner = code_for(base, names)
+            return f'hasattr({inner}, "{name}")' if inner else None
         case "item", (Expr() | Lib() | Obj() as base, (str() | int() | Const(value=str() | int())) as key):
             inner = library_said(base.name, names) if isinstance(base, Lib) else code_for(base, names)
             return f"{inner}[{code_for(key if isinstance(key, Const) else Const(key), names)}]" if inner else None

@@ -76,7 +76,8 @@ def condition_said(condition: Condition, names: Names) -> str | None:
         if name is not None:
             return name
         parts = sorted(
-            (condition_said(part, names) or "" for part in condition.parts), key=lambda part: (len(part), part)
+            (condition_said(part, names) or "" for part in condition.parts),
+            key=lambda part: ("hasattr(" not in part, len(part), part),  # an attribute is asked for before it is read
         )
         if "" in parts:
             return None

@@ -14,7 +14,17 @@ from types import ModuleType
 from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
+from dsmigrate.codemod.analysis.conditions import (
+    LARGEST,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    both,
+    either,
+    negate,
+    options_of,
+)
 from dsmigrate.codemod.analysis.containers import CONFIGS, extended, from_items, length, settings_written
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
@@ -260,14 +270,17 @@ def _hasattr(asked: Call) -> Value:
     for condition, option in options:
         has = _has(option, str(name.value))
         if has is None:
-            found.append(
-                both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value)))
-            )
+            found.append(both(condition, _there(option, str(name.value))))
         elif has:
             found.append(condition)
     if any(role_of(option) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.MODEL} for _, option in options):
         run.event(Happening.KIND_TEST, asked.node, of=of, kinds=name)
     return from_condition(either(*found))
+
+
+def _there(of: Value, name: str) -> Condition:
+    """That an object has an attribute of which nothing is known."""
+    return Literal(Expr("hasattr", of, name)) if isinstance(of, Expr | Obj) else MAYBE
 
 
 def _has(of: Value, name: str) -> bool | None:
@@ -349,9 +362,10 @@ def _getattr(asked: Call) -> Value:
         if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
             found.append((condition, run.attribute(option, str(name.value), asked.node)))
         elif has is None:
+            there = _there(option, str(name.value))
             found += [
-                (both(condition, MAYBE), run.attribute(option, str(name.value), asked.node)),
-                (both(condition, MAYBE), default),
+                (both(condition, there), run.attribute(option, str(name.value), asked.node)),
+                (both(condition, negate(there)), default),
             ]
         else:
             found.append((condition, run.attribute(option, str(name.value), asked.node) if has else default))

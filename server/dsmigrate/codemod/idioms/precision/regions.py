@@ -163,9 +163,13 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     wrapped = either(*(event.condition for event in training.wraps))
     ways = {event: _as_far_as_known(left_of(within(event, common), wrapped)) for event in trained}
     enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
+    lasting = either(*(both(_of_run(ways[event]), found[event].enabled) for event in trained))
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
     dtype = next(iter(dtypes)) if dtypes else None
-    for one in sorted({enabled, *(one.enabled for one in found.values())}, key=lambda one: (one.size, one.serial)):
+    for one in sorted(
+        {enabled, left_of(lasting, wrapped), *(one.enabled for one in found.values())},
+        key=lambda one: (one.size, one.serial),
+    ):
         wanted = Precision(one, dtype).under(wrapped)
         if all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained):
             return wanted if len(dtypes) <= 1 else None
@@ -173,6 +177,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     if None not in switches and len(switches) == 1:  # one region, or several that are switched together
         return found[trained[0]].under(wrapped)
     return None
+
+
+def _of_run(condition: Condition) -> Condition:
+    """The parts of a condition that a run decides once."""
+    parts = condition.parts if isinstance(condition, Several) and condition.all_of else (condition,)
+    return both(*(part for part in parts if not part.loops))
 
 
 def _as_far_as_known(condition: Condition) -> Condition:
@@ -248,6 +258,8 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
         return None
     run = training.analysis.run
     given = switch_of(manager)
+    if all(isinstance(one, Const) for one in each(given)):  # it is on wherever it stands
+        return None
     within_all = {
         (one.op, one.args[1:]) if isinstance(one, Expr) and one.op in _WITHIN else None for one in each(given)
     }
