@@ -184,3 +184,40 @@ def test_a_function_that_is_handed_to_unread_code_trains_on_each_batch() -> None
     assert "gradients are added to what it clipped" in found.said("MG423", Kind.KEPT).reason
     assert "clip_grad_norm_(model.parameters(), 1.0)" in found.text
     assert found.config["zero_optimization"]["stage"] == 0
+
+
+def test_a_limit_of_a_file_is_said_by_the_tree_that_holds_it() -> None:
+    found = converted(
+        HEAD
+        + """
+        import yaml
+        from easydict import EasyDict
+
+        cfg = EasyDict()
+        cfg.NAME = "run"
+
+        def merge(config, new):
+            for key, val in new.items():
+                if not isinstance(val, dict):
+                    config[key] = val
+                    continue
+                if key not in config:
+                    config[key] = EasyDict()
+                merge(config[key], val)
+
+        def epoch(model, optimizer, loader, optim):
+            for x in loader:
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), optim.CLIP)
+                optimizer.step()
+
+        merge(cfg, yaml.safe_load(open("train.yaml")))
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(4, 4).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        epoch(model, optimizer, torch.utils.data.DataLoader(data, batch_size=8), cfg.OPTIM)
+        """
+    )
+    assert "gradient_clipping=cfg.OPTIM.CLIP" in found.text
+    assert not found.todos

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, is_mapping, looked_up
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, options_of
-from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
+from dsmigrate.codemod.analysis.containers import CONFIGS, REST, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
@@ -32,6 +32,7 @@ from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribut
 from dsmigrate.codemod.analysis.texts import begins, ends, kind_of_device
 from dsmigrate.codemod.analysis.values import (
     NONE,
+    UNBOUND,
     Bound,
     Choice,
     Const,
@@ -703,6 +704,9 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
     if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
         return _weight(of, name)
+    if of.kind is Kind.DICT and not hasattr(dict, name):  # an EasyDict, to which a file may bring keys
+        rest = of.get(REST, UNBOUND)
+        return run.settle(rest) if any(is_tracked(run, one) for one in each(rest)) else Expr("field", of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if is_mapping(of) and not hasattr(dict, name):  # its attributes are its items, or nothing would be there

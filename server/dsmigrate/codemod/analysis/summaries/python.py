@@ -436,6 +436,11 @@ def _iterator(asked: Call) -> Value:
     return asked.run.iterator(asked.node, name, *of)
 
 
+@function("tqdm.trange", "tqdm.auto.trange", "tqdm.autonotebook.trange", "tqdm.notebook.trange", "tqdm.std.trange")
+def _shown_range(asked: Call) -> Value:
+    return asked.run.iterator(asked.node, "range", *asked.given.args)
+
+
 @function(
     "builtins.iter",
     "tqdm.tqdm",
