@@ -530,3 +530,21 @@ def test_a_flag_that_unwraps_in_a_save_of_one_rank_is_dropped() -> None:
     )
     assert "    model = model.module\n    torch.save" in found.text
     assert found.said("MG503").line
+
+
+def test_an_attribute_that_the_wrapper_was_given_needs_no_assignment() -> None:
+    found = converted(
+        HEAD
+        + """
+        dist.init_process_group("nccl")
+        model = DDP(net.cuda())
+        model.layers = model.module.layers
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+        """
+    )
+    assert ".layers" not in found.text
+    assert not found.todos

@@ -145,9 +145,11 @@ def _without(training: Training, events: list[Event], holder: ast.expr) -> Decis
     module, node = events[0].module, events[0].node
     statement = module.step(node).node
     edits: tuple[Edit, ...] = (Replace(module, node, (holder,)),)
-    if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
+    if isinstance(statement, ast.Assign) and isinstance(node, ast.expr) and len(statement.targets) == 1:
         target = statement.targets[0]
-        if ast.unparse(target) == ast.unparse(holder) or all(_holds(training, one, target) for one in events):
+        left = ast.unparse(statement.value).replace(ast.unparse(node), ast.unparse(holder), 1)
+        is_held = statement.value is node and all(_holds(training, one, target) for one in events)
+        if ast.unparse(target) == left or is_held:
             edits = (Remove(module, statement),)
     return Decision(
         "MG501",
