@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from dsmigrate.checking.arguments import arguments_for, written
 from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
+from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.checking.suppression import visible
+from dsmigrate.checking.trained import with_model
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import read
@@ -18,14 +22,26 @@ from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.settings.check import CheckSettings
 
 GIB = 1 << 30
+STDIN_NAME = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """Whether fixes are applied, and the unsafe ones too."""
+    """Whether fixes are applied, the unsafe ones too, and the least severity of the findings that they may be of."""
 
     wanted: bool = False
     unsafe: bool = False
+    least: Severity = Severity.HINT
+
+    def of(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings whose fixes may be applied."""
+        return at_least(findings, self.least)
+
+
+def at_least(findings: Iterable[Finding], least: Severity) -> list[Finding]:
+    """Return the findings that are at least so bad."""
+    order = list(Severity)
+    return [found for found in findings if order.index(found.severity) <= order.index(least)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ class Checked:
     original: str = ""
     fixed: tuple[tuple[Finding, Fix], ...] = ()
     error: str = ""
+    hidden: int = 0
+    """Findings that are too slight to be shown."""
 
     @property
     def is_changed(self) -> bool:
@@ -102,13 +120,17 @@ def _check(
 ) -> Checked:
     release = release_of(settings, folder)
     consumer, why = settings.consumer, "as asked for"
-    if consumer is None:
+    given, trainer = arguments_for(Path(name)) if folder is not None and name != STDIN_NAME else ((), "")
+    if consumer is None and trainer:
+        consumer, why = Consumer.TRANSFORMERS, trainer
+    elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
+    known = with_model(facts(settings), settings, folder)
     asked = Settings(
         version=release[0],
         consumer=consumer,
-        facts=facts(settings),
+        facts=replace(known, arguments=(*known.arguments, *given), schemas=schemas_for(document, settings, folder)),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
     )
@@ -116,10 +138,9 @@ def _check(
     mending = mending or Mending()
     applied: tuple[tuple[Finding, Fix], ...] = ()
     if mending.wanted:
-        result = fix_all(document, lambda text: visible(text, check(text, asked)), unsafe=mending.unsafe)
-        document, applied, found = result.document, result.applied, list(result.left)
-    else:
-        found = visible(document, check(document, asked))
+        result = fix_all(document, lambda text: mending.of(visible(text, check(text, asked))), unsafe=mending.unsafe)
+        document, applied = result.document, result.applied
+    found = visible(document, check(document, asked))
     return Checked(
         name=name,
         document=document,
@@ -150,4 +171,5 @@ def facts(settings: CheckSettings) -> Facts:
         parameters=settings.parameters,
         hardware=settings.hardware,
         before=settings.before,
+        arguments=(written(settings.arguments),) if settings.arguments else (),
     )

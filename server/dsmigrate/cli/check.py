@@ -11,8 +11,9 @@ import click
 
 from dsmigrate.checking.find import NothingThereError, find
 from dsmigrate.checking.formats import json as json_format
-from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
-from dsmigrate.checking.logged import at_least, explaining_first
+from dsmigrate.checking.job import STDIN_NAME, Checked, Mending, at_least, check_bytes, check_file
+from dsmigrate.checking.logged import at_least as log_at_least
+from dsmigrate.checking.logged import explaining_first
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.language import speak
 from dsmigrate.files.journal import JournalError
@@ -26,7 +27,6 @@ from dsmigrate.settings.errors import SettingsError
 if TYPE_CHECKING:  # few checks read a log
     from dsmigrate.messages.logs import Log
 
-STDIN_NAME = "<stdin>"
 _FORMATS = ("text", "json", "sarif", "github")
 
 
@@ -54,6 +54,8 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--world-size", type=int, metavar="N", help="Number of processes.")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
+@click.option("--arguments", metavar="TEXT", help="What the training is started with: '--learning_rate 1e-5 --bf16'.")
+@click.option("--model", metavar="PATH", help="config.json of the model, or a folder; one beside a config is found.")
 @click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
 @click.option(
     "--min-severity",
@@ -91,7 +93,7 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("--diff shows what changes in configs; leave --log out")
     if show_diff and form not in {"text", "json"}:
         raise click.UsageError(f"--diff gives text or json, and no {form}")
-    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
+    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes, least=Severity(min_severity))
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
@@ -145,13 +147,12 @@ def _read_logs(paths: Sequence[Path], least: Severity) -> list[Log]:
         return []
     from dsmigrate.messages.logs import read_log  # noqa: PLC0415 - few checks read a log
 
-    return [at_least(read_log(path), least) for path in paths]
+    return [log_at_least(read_log(path), least) for path in paths]
 
 
 def _at_least(entry: Checked, least: Severity) -> Checked:
-    order = list(Severity)
-    kept = tuple(found for found in entry.findings if order.index(found.severity) <= order.index(least))
-    return replace(entry, findings=kept)
+    kept = tuple(at_least(entry.findings, least))
+    return replace(entry, findings=kept, hidden=len(entry.findings) - len(kept))
 
 
 def _write(checked: Sequence[Checked]) -> str:

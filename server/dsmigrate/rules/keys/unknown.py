@@ -70,6 +70,9 @@ from dsmigrate.rules.registry import rule
 }
 """,
         ),
+        Example(
+            '{"train_batch_size": 8, «"max_grad_norm"»: 1.0}', fixed='{"train_batch_size": 8, "gradient_clipping": 1.0}'
+        ),
         Example('{"train_batch_size": 8, "_comment": "tuned by hand"}'),
     ),
 )
@@ -80,7 +83,7 @@ def check(context: Context) -> Iterator[Finding]:
         if is_comment(entry.name):
             continue
         found = guesses(context, entry, section)
-        if found and found[0].slip in {Slip.PLACE, Slip.BOTH}:
+        if found and found[0].slip in {Slip.PLACE, Slip.BOTH, Slip.VALUE}:
             continue
         if not section and (not found or found[0].slip is Slip.PART):
             continue
