@@ -99,7 +99,8 @@ def test_a_launch_line_of_accelerate_is_held_against_its_yaml(project: Path) -> 
         encoding="utf-8",
     )
     (project / "run.sh").write_text(
-        "accelerate launch --config_file acc.yaml t.py --per_device_train_batch_size 4 --gradient_accumulation_steps 2\n",
+        "accelerate launch --config_file acc.yaml t.py --per_device_train_batch_size 4 \\\n"
+        "  --gradient_accumulation_steps 2\n",
         encoding="utf-8",
     )
     checked = check_file(file, CheckSettings())

@@ -87,7 +87,7 @@ def check(context: Context) -> Iterator[Finding]:
     wrong = next((one for one in given if one.value != default), None)
     if given and wrong is None:
         return
-    same = auto is not None and auto.usual == default and wrong is None
+    same = wrong is None and (bool(context.facts.arguments) or (auto is not None and auto.usual == default))
     default = json_text(default)
     limit = say("clips at {default}", default=default) if default != "0.0" else say("does not clip")
     yield context.finding(
