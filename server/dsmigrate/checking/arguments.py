@@ -29,6 +29,7 @@ _WORD = re.compile(rb"(?i)deepspeed|accelerate")
 """What every file that starts a training with DeepSpeed holds."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
+_CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
 _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
@@ -57,7 +58,7 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     )
     found: list[Arguments] = []
     trainer = ""
-    for given in _of_project(root):
+    for given in _of_project(root).get(config.name, ()):
         names = [name for name, path in given.paths if _means(path, given.folder, root, config)]
         if names:
             found.append(given.arguments)
@@ -78,8 +79,14 @@ def forget() -> None:
 
 
 @functools.cache
-def _of_project(root: Path) -> tuple[_Given, ...]:
-    return tuple(given for file in _files(root) for given in _of_file(file, root))
+def _of_project(root: Path) -> dict[str, list[_Given]]:
+    """Return what the files of a project give, by the names of the files that it is given with."""
+    found: dict[str, list[_Given]] = {}
+    for file in _files(root):
+        for given in _of_file(file, root):
+            for name in {PurePosixPath(path).name for _, path in given.paths}:
+                found.setdefault(name, []).append(given)
+    return found
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -169,7 +176,7 @@ def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
     from dsmigrate.convert.model import ConvertError  # noqa: PLC0415 - few projects have such a script
     from dsmigrate.convert.python_calls import EXPRESSION, script_of  # noqa: PLC0415
 
-    if f"{_TRAINER}=" not in text.replace(" ", ""):
+    if _CALLED.search(text) is None:
         return
     try:
         script = script_of(text)
