@@ -37,7 +37,7 @@ def stated(context: Context, path: str) -> Iterator[Stated]:
         for name in arguments().get(path, ()):
             if name in given.values:
                 value = _read(given.values[name], path)
-                if value is not None and not (name == "warmup_steps" and value == 0):  # the ratio counts then
+                if value is not None and not (name == "warmup_steps" and value < 1):  # the ratio counts then
                     yield Stated(given.place, name, value)
             elif given.whole and auto is not None and auto.usual is not None and name != "warmup_steps":
                 yield Stated(given.place, name, auto.usual, is_default=True)

@@ -37,6 +37,10 @@ from dsmigrate.rules.registry import rule
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
         ),
         Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, «"bf_16"»: {"enabled": true}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
+        ),
+        Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"comm_overlap"»: true}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": true}}',
         ),
