@@ -288,3 +288,19 @@ def test_arguments_of_the_flag_are_held_against_the_file(folder: Path, capsys: C
     assert "error[DS814]" in said
     assert "`--per_device_train_batch_size 4` (--arguments)" in said
     assert run([*arguments, "--per_device_train_batch_size 2"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_notes_wait_while_the_file_is_rejected(folder: Path, capsys: Captured) -> None:
+    text = '{"train_batch_size": 8, "mine": 1, "zero_optimization": {"stage": 7}}'
+    (folder / "ds_note.json").write_text(text, encoding="utf-8")
+    assert run(["check", "ds_note.json"]) == 1
+    said = capsys.readouterr().out
+    assert "[DS121]" in said
+    assert "[DS103]" not in said
+    assert "1 more with --min-severity hint" in said
+    run(["check", "ds_note.json", "--min-severity", "info"])
+    assert "[DS103]" in capsys.readouterr().out
+    (folder / "ds_note.json").write_text(text.replace("7", "2"), encoding="utf-8")
+    run(["check", "ds_note.json"])
+    assert "[DS103]" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -17,7 +17,7 @@ from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
-from dsmigrate.rules import Facts, Finding, Fix, Settings, Severity, check
+from dsmigrate.rules import Effect, Facts, Finding, Fix, Settings, Severity, check
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.settings.check import CheckSettings
 
@@ -27,19 +27,25 @@ STDIN_NAME = "<stdin>"
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """Whether fixes are applied, the unsafe ones too, and the least severity of the findings that they may be of."""
+    """Whether fixes are applied, the unsafe ones too, and the least severity of findings that are shown."""
 
     wanted: bool = False
     unsafe: bool = False
-    least: Severity = Severity.HINT
+    least: Severity | None = Severity.HINT
 
-    def of(self, findings: Iterable[Finding]) -> list[Finding]:
+    def of(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings whose fixes may be applied."""
         return at_least(findings, self.least)
 
 
-def at_least(findings: Iterable[Finding], least: Severity) -> list[Finding]:
-    """Return the findings that are at least so bad."""
+def at_least(findings: Sequence[Finding], least: Severity | None) -> list[Finding]:
+    """Return the findings that are at least so bad.
+
+    None stands for INFO, without those where DeepSpeed rejects the config: what it would do comes after that.
+    """
+    if least is None:
+        rejected = any(found.severity is Severity.ERROR and found.effect is Effect.REJECTED for found in findings)
+        least = Severity.WARNING if rejected else Severity.INFO
     order = list(Severity)
     return [found for found in findings if order.index(found.severity) <= order.index(least)]
 

@@ -60,9 +60,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option(
     "--min-severity",
     type=click.Choice([severity.value for severity in Severity]),
-    default="info",
-    show_default=True,
-    help="Least severity to report; hints are left to editors.",
+    help="Least severity to report; by default info, and warning where DeepSpeed rejects the file.",
 )
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by code.")
@@ -73,7 +71,7 @@ def command(  # noqa: PLR0917 - click passes by name
     fix: bool,  # noqa: FBT001
     unsafe_fixes: bool,  # noqa: FBT001
     show_diff: bool,  # noqa: FBT001
-    min_severity: str,
+    min_severity: str | None,
     exit_zero: bool,  # noqa: FBT001
     statistics: bool,  # noqa: FBT001
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
@@ -93,7 +91,8 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("--diff shows what changes in configs; leave --log out")
     if show_diff and form not in {"text", "json"}:
         raise click.UsageError(f"--diff gives text or json, and no {form}")
-    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes, least=Severity(min_severity))
+    least = None if min_severity is None else Severity(min_severity)
+    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes, least=least)
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
@@ -102,8 +101,8 @@ def command(  # noqa: PLR0917 - click passes by name
         checked = _check(paths, given, mending) if paths else []
     except (SettingsError, NothingThereError, JournalError) as error:
         raise click.UsageError(str(error)) from None
-    checked = [_at_least(entry, Severity(min_severity)) for entry in checked]
-    logs = _read_logs(log_paths, Severity(min_severity))
+    checked = [_at_least(entry, least) for entry in checked]
+    logs = _read_logs(log_paths, least or Severity.INFO)
     checked = explaining_first(checked, logs) if logs else checked
     problem = ""
     if fix and not show_diff:
@@ -150,7 +149,7 @@ def _read_logs(paths: Sequence[Path], least: Severity) -> list[Log]:
     return [log_at_least(read_log(path), least) for path in paths]
 
 
-def _at_least(entry: Checked, least: Severity) -> Checked:
+def _at_least(entry: Checked, least: Severity | None) -> Checked:
     kept = tuple(at_least(entry.findings, least))
     return replace(entry, findings=kept, hidden=len(entry.findings) - len(kept))
 
