@@ -99,8 +99,7 @@ def test_a_launch_line_of_accelerate_is_held_against_its_yaml(project: Path) -> 
         encoding="utf-8",
     )
     (project / "run.sh").write_text(
-        "accelerate launch --config_file acc.yaml t.py --per_device_train_batch_size 4 \\\n"
-        "  --gradient_accumulation_steps 2\n",
+        "accelerate launch --config_file acc.yaml t.py --do_train --gradient_accumulation_steps 2\n",
         encoding="utf-8",
     )
     checked = check_file(file, CheckSettings())
@@ -108,4 +107,26 @@ def test_a_launch_line_of_accelerate_is_held_against_its_yaml(project: Path) -> 
     assert found.message.startswith(
         "`gradient_accumulation_steps` differs from `--gradient_accumulation_steps 2` (run.sh:1)"
     )
+    assert checked.why_consumer == "run.sh:1 gives arguments of the Trainer"
+
+
+def test_scripts_without_the_trainer_share_names_with_it(project: Path) -> None:
+    (project / "run.sh").write_text(
+        "accelerate launch --deepspeed_config_file configs/ds.json run_glue_no_trainer.py "
+        "--per_device_train_batch_size 4 --lr_scheduler_type cosine\n",
+        encoding="utf-8",
+    )
+    assert arguments_for(project / "configs" / "ds.json")[1] == ""
+
+
+def test_a_launch_line_that_leads_to_a_config_through_accelerate_counts(project: Path) -> None:
+    (project / "acc.yaml").write_text(
+        "deepspeed_config:\n  deepspeed_config_file: configs/ds.json\ndistributed_type: DEEPSPEED\n", encoding="utf-8"
+    )
+    (project / "run.sh").write_text(
+        "accelerate launch --config_file acc.yaml t.py --do_train --lr_scheduler_type cosine\n", encoding="utf-8"
+    )
+    checked = check_file(project / "configs" / "ds.json", CheckSettings())
+    (found,) = [one for one in checked.findings if one.code == "DS825"]
+    assert "(run.sh:1)" in found.message
     assert checked.why_consumer == "run.sh:1 gives arguments of the Trainer"

@@ -6,7 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from dsmigrate.checking.evidence import UPWARD
@@ -14,6 +14,7 @@ from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge.elsewhere import only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
@@ -29,6 +30,7 @@ _WORD = re.compile(rb"(?i)deepspeed|accelerate")
 """What every file that starts a training with DeepSpeed holds."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
+_INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
 _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
@@ -43,10 +45,12 @@ class _Given:
     arguments: Arguments
     folder: Path
     paths: tuple[tuple[str, str], ...]
+    through: Path | None = None
+    """The file of Accelerate that names a config, for which what names this file counts."""
 
 
 def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
-    """Return what the trainings with a config are given, and where it is given to the Trainer, "" for nowhere.
+    """Return what the trainings with a config are given, and why the Trainer reads it, "" where nothing says so.
 
     Looks at launchers, Makefiles, READMEs, YAML files and scripts of the project; nothing is run. What differs from
     run to run, and what cannot be read, is left out.
@@ -56,15 +60,24 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
         (folder for folder in config.parents[:UPWARD] if any((folder / mark).exists() for mark in _ROOTS)),
         config.parent,
     )
-    found: list[Arguments] = []
-    trainer = ""
-    for given in _of_project(root).get(config.name, ()):
-        names = [name for name, path in given.paths if _means(path, given.folder, root, config)]
-        if names:
-            found.append(given.arguments)
-            if _TRAINER in names:
-                trainer = trainer or given.arguments.place
-    return tuple(found), say("{place} gives it to the Trainer", place=trainer) if trainer else ""
+    naming = list(_naming(config, root))
+    for given in list(naming):
+        if given.through is not None and given.through != config:
+            naming += [one for one in _naming(given.through, root) if one.through is None]
+    found = tuple(given.arguments for given in naming if given.through is None)
+    handing = next((one for one in naming if any(name == _TRAINER for name, _ in one.paths)), None)
+    if handing is not None:
+        return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
+    trainer = next((one for one in found if not only_of_trainer().isdisjoint(one.values)), None)
+    return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
+
+
+def _naming(file: Path, root: Path) -> Iterator[_Given]:
+    """Yield what is given along with a file, with the paths that mean it alone."""
+    for given in _of_project(root).get(file.name, ()):
+        paths = tuple(one for one in given.paths if _means(one[1], given.folder, root, file))
+        if paths:
+            yield replace(given, paths=paths)
 
 
 def written(text: str) -> Arguments:
@@ -117,6 +130,8 @@ def _of_file(file: Path, root: Path) -> Iterator[_Given]:
     kind = kind_of(file.name, text.partition("\n")[0])
     if kind == "yaml" and (named := _NAMED.search(text)) is not None:
         yield from _of_yaml(text, name, file.parent, named)
+    if kind == "yaml" and (inner := _INNER.search(text)) is not None:
+        yield _Given(Arguments(name, {}), file.parent, (("", inner[1]),), resolved(file))
     if kind:
         variables = variables_of(text, kind)
         for region in regions(text, kind):

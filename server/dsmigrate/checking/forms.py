@@ -27,11 +27,9 @@ from dsmigrate.document.textedits import TextEdit
 from dsmigrate.editing.python import Literal, as_python, literals
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
-from dsmigrate.knowledge.elsewhere import arguments
 from dsmigrate.languages import mark, say
 from dsmigrate.rules import Arguments, Finding, Fix
 from dsmigrate.rules import Settings as RuleSettings
-from dsmigrate.rules.batch._shared import MICRO
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.rules.run import in_order
 from dsmigrate.settings.check import CheckSettings
@@ -94,12 +92,8 @@ def check_form(
 
 def _with_arguments(part: Part, file: Path) -> Part:
     """Return the part of a YAML file with what launch lines give besides it, read by the Trainer if they say so."""
-    given, _ = arguments_for(file)
-    trainer = next((one for one in given if arguments()[MICRO][0] in one.values), None)
-    if trainer is None:
-        return part
-    why = say("{place} gives arguments of the Trainer", place=trainer.place)
-    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given)
+    given, why = arguments_for(file)
+    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given) if why else part
 
 
 def _said(error: ConvertError) -> str:

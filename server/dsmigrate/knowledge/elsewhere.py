@@ -16,6 +16,12 @@ def arguments() -> Mapping[str, Sequence[str]]:
 
 
 @functools.cache
+def only_of_trainer() -> frozenset[str]:
+    """Return arguments that show that the Transformers Trainer is what trains."""
+    return frozenset(schema_toml("deepspeed/elsewhere.toml")["trainer"]["only"])
+
+
+@functools.cache
 def meant_by() -> Mapping[str, str]:
     """Return the path of the key that each name of another program stands for, of several the first."""
     found: dict[str, str] = {}
