@@ -26,7 +26,7 @@ def meant_by() -> Mapping[str, str]:
     """Return the path of the key that each name of another program stands for, of several the first."""
     found: dict[str, str] = {}
     for path, names in arguments().items():
-        for name in names if not path.endswith(".type") else ():
+        for name in () if path.endswith((".type", ".enabled")) else names:
             found.setdefault(name, path)
     fields = schema_toml("deepspeed/forms.toml")["accelerate"]["fields"]
     found |= {name: field["path"] for name, field in fields.items()}

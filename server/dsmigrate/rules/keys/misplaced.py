@@ -64,6 +64,10 @@ _PRECISIONS = frozenset({"fp16", "bf16"})
             '{"train_batch_size": 8, «"zero_stage"»: 2}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
         ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"bf16"»: {"enabled": true}}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
+        ),
         Example('{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0}}'),
         Example('{"train_batch_size": 8, "data": {"overwrite": true}}'),
         Example(
