@@ -296,7 +296,7 @@ def test_notes_wait_while_the_file_is_rejected(folder: Path, capsys: Captured) -
     (folder / "ds_note.json").write_text(text, encoding="utf-8")
     assert run(["check", "ds_note.json"]) == 1
     said = capsys.readouterr().out
-    assert "[DS121]" in said
+    assert "[DS123]" in said
     assert "[DS103]" not in said
     assert "1 more with --min-severity hint" in said
     run(["check", "ds_note.json", "--min-severity", "info"])
