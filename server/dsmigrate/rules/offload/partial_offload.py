@@ -80,7 +80,7 @@ def check(context: Context) -> Iterator[Finding]:
             stage=context.stage,
         )
     elif context.device("offload_optimizer") == "nvme":
-        told = say("a ratio is for `device` cpu: what is on NVMe is updated in host memory, no part of it on the GPU")
+        told = say("`ratio` is for `device` cpu: what is on NVMe is updated in host memory, no part of it on the GPU")
         severity, effect = Severity.WARNING, Effect.RISKY
     elif offloads_optimizer(context) and kind is not None and not _is_cpu_adam(context, kind.name):
         told = say("partial offload needs DeepSpeed's CPU Adam, which `{kind_name}` is not here", kind_name=kind.name)
