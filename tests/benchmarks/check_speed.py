@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.document import parse

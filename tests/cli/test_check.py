@@ -263,3 +263,44 @@ def test_sarif_has_the_messages_of_a_log_as_rules(capsys: Captured) -> None:
 def test_a_log_that_makes_no_sense_is_wrong_usage(capsys: Captured, arguments: list[str], says: str) -> None:
     assert run(["check", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_not_shown_is_counted_and_not_fixed(folder: Path, capsys: Captured) -> None:
+    text = '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": false}}'
+    (folder / "ds_hint.json").write_text(text, encoding="utf-8")
+    arguments = ["check", "ds_hint.json", "--consumer", "transformers", "--select", "DS816"]
+    assert run(arguments) == 0
+    assert "1 file: nothing to report; 1 more with --min-severity hint (" in capsys.readouterr().out
+    run([*arguments, "--fix", "--unsafe-fixes"])
+    assert (folder / "ds_hint.json").read_text(encoding="utf-8") == text
+    run([*arguments, "--fix", "--unsafe-fixes", "--min-severity", "hint"])
+    assert "gradient_clipping" in (folder / "ds_hint.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("folder")
+def test_arguments_of_the_flag_are_held_against_the_file(folder: Path, capsys: Captured) -> None:
+    text = '{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}}'
+    (folder / "ds_hf.json").write_text(text, encoding="utf-8")
+    arguments = ["check", "ds_hf.json", "--consumer", "transformers", "--select", "DS814", "--arguments"]
+    assert run([*arguments, "--per_device_train_batch_size 4"]) == 1
+    said = capsys.readouterr().out
+    assert "error[DS814]" in said
+    assert "`--per_device_train_batch_size 4` (--arguments)" in said
+    assert run([*arguments, "--per_device_train_batch_size 2"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_notes_wait_while_the_file_is_rejected(folder: Path, capsys: Captured) -> None:
+    text = '{"train_batch_size": 8, "mine": 1, "zero_optimization": {"stage": 7}}'
+    (folder / "ds_note.json").write_text(text, encoding="utf-8")
+    assert run(["check", "ds_note.json"]) == 1
+    said = capsys.readouterr().out
+    assert "[DS123]" in said
+    assert "[DS103]" not in said
+    assert "1 more with --min-severity hint" in said
+    run(["check", "ds_note.json", "--min-severity", "info"])
+    assert "[DS103]" in capsys.readouterr().out
+    (folder / "ds_note.json").write_text(text.replace("7", "2"), encoding="utf-8")
+    run(["check", "ds_note.json"])
+    assert "[DS103]" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 from dsmigrate.document import apply, parse
 from dsmigrate.knowledge import knowledge
-from dsmigrate.rules import Example, Finding, Rule, Severity, check, every_rule
+from dsmigrate.rules import Effect, Example, Finding, Rule, Severity, check, every_rule
 
 from .examples import findings, fixed, marked, settings
 
@@ -27,7 +27,8 @@ def codes(found: list[Finding]) -> Counter[str]:
 
 def hints() -> set[str]:
     """Return the codes of advice, which may follow from a fix: at stage 3 there is more to say than at stage 2."""
-    return {rule.code for rule in every_rule() if rule.severity is Severity.HINT}
+    advice = {(Severity.HINT, effect) for effect in Effect} | {(Severity.INFO, Effect.RISKY)}
+    return {rule.code for rule in every_rule() if (rule.severity, rule.effect) in advice}
 
 
 @pytest.mark.parametrize(("rule", "example"), CASES)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dsmigrate.document import parse
-from dsmigrate.knowledge import knowledge
+from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.knowledge.bugs import Bug, bugs_at, every_bug
 from dsmigrate.knowledge.store import index
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.fixing import fix_all
 from dsmigrate.rules.known_bugs import met
+from dsmigrate.rules.model import Finding, Fix, Severity
 from dsmigrate.rules.run import Settings, check
 
 RELEASES: list[str] = index()["releases"]
@@ -39,21 +42,38 @@ def test_a_bug_is_met_from_its_first_release_to_its_last(bug: Bug) -> None:
 @pytest.mark.parametrize("bug", every_bug(), ids=lambda bug: bug.id)
 def test_a_finding_names_the_bug_with_what_happens_and_its_severity(bug: Bug) -> None:
     found = check(parse(bug.example), Settings(version=bug.last, select=("DS970",)))
-    ours = [one for one in found if f"(known bug `{bug.id}`)" in one.message]
-    assert [(one.severity.value, one.effect.value) for one in ours] == [(bug.severity, bug.effect)]
-    assert ours[0].message.startswith(bug.what)
-    assert (bug.fixed is None) or f"fixed in {bug.fixed}" in ours[0].message
+    assert len(found) == 1
+    told = [found[0].message, *(other.message for other in found[0].related)]
+    (ours,) = [one for one in told if f"(known bug `{bug.id}`)" in one]
+    assert ours.startswith(bug.what)
+    assert (bug.fixed is None) or f"fixed in {bug.fixed}" in ours
+    order = [severity.value for severity in Severity]
+    assert order.index(found[0].severity.value) <= order.index(bug.severity)
+    assert ours is not told[0] or (found[0].severity.value, found[0].effect.value) == (bug.severity, bug.effect)
+
+
+def test_a_precision_that_is_left_open_is_said_with_the_bug() -> None:
+    text = '{"zero_optimization": {"stage": 0}, "bf16": {"enabled": "auto"}}'
+    (found,) = check(parse(text), Settings("0.18.5", Consumer.TRANSFORMERS, select=("DS970",)))
+    assert found.message.startswith("if `bf16.enabled` becomes true: ")
+    assert "bf16-zero0" in found.message
+    assert check(parse(text), Settings("0.19.8", Consumer.TRANSFORMERS, select=("DS970",))) == []
 
 
 @pytest.mark.parametrize("bug", CURED, ids=lambda bug: bug.id)
 def test_the_settings_that_avoid_a_bug_do(bug: Bug) -> None:
     def ours(document: object) -> list[object]:
         found = check(document, Settings(version=bug.last, select=("DS970",)))  # type: ignore[arg-type]
-        return [one for one in found if bug.id in one.message]
+        return [replace(one, proposed=_of(bug, one)) for one in found]
 
     fixed = fix_all(parse(bug.example), ours, unsafe=True)  # type: ignore[arg-type]
     assert fixed.applied
     assert bug.id not in names(fixed.document.text, bug.last or RELEASES[-1])
+
+
+def _of(bug: Bug, finding: Finding) -> tuple[Fix, ...]:
+    """Return the fixes of a finding that write what avoids one bug."""
+    return tuple(fix for fix in finding.proposed if fix.title == f"Write {bug.avoided}")
 
 
 def test_a_release_without_known_bugs_has_none() -> None:

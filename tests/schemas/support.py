@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "schemas" / "deepspeed"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dsmigrate.checking.arguments import arguments_for
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
@@ -27,7 +28,7 @@ from dsmigrate.editing.python import Literal, as_python, literals
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
-from dsmigrate.rules import Finding, Fix
+from dsmigrate.rules import Arguments, Finding, Fix
 from dsmigrate.rules import Settings as RuleSettings
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.rules.run import in_order
@@ -52,6 +53,7 @@ class Part:
     found: tuple[Finding, ...] = ()
     world_size: int | None = None
     is_dict: bool = False
+    arguments: tuple[Arguments, ...] = ()
 
 
 def check_form(
@@ -69,6 +71,8 @@ def check_form(
         if mending.wanted and form.is_script:
             text, applied = _mended(text, folder, settings, release[0], mending)
         parts = list(parts_of(form, text, folder))
+        if form is Form.ACCELERATE and folder is not None:
+            parts = [_with_arguments(part, Path(name)) for part in parts]
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
         return Checked(name, None, error=_said(error))
@@ -84,6 +88,12 @@ def check_form(
         original=original,
         fixed=tuple(applied),
     )
+
+
+def _with_arguments(part: Part, file: Path) -> Part:
+    """Return the part of a YAML file with what launch lines give besides it, read by the Trainer if they say so."""
+    given, why = arguments_for(file)
+    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given) if why else part
 
 
 def _said(error: ConvertError) -> str:
@@ -153,6 +163,7 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
     known = facts(settings)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
+    known = replace(known, arguments=(*known.arguments, *part.arguments))
     asked = RuleSettings(release, part.consumer, known, settings.select, ignored)
     view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)
     for finding in with_few_fixes(part.document.text, view.findings):
@@ -181,7 +192,7 @@ def _mended(
         plain = _plain(text)
 
         def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:
-            return visible_in_text(plain, View(document, asked).findings)
+            return mending.of(visible_in_text(plain, View(document, asked).findings))
 
         result = fix_all(found.document, visible, unsafe=mending.unsafe)
         edits = [TextEdit(edit.start, edit.end, as_python(edit.text)) for edit in result.edits]

@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from dsmigrate.checking.arguments import arguments_for, written
 from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
+from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.checking.suppression import visible
+from dsmigrate.checking.trained import with_model
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
-from dsmigrate.rules import Facts, Finding, Fix, Settings, Severity, check
+from dsmigrate.rules import Effect, Facts, Finding, Fix, Settings, Severity, check
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.settings.check import CheckSettings
 
 GIB = 1 << 30
+STDIN_NAME = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """Whether fixes are applied, and the unsafe ones too."""
+    """Whether fixes are applied, the unsafe ones too, and the least severity of findings that are shown."""
 
     wanted: bool = False
     unsafe: bool = False
+    least: Severity | None = Severity.HINT
+
+    def of(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings whose fixes may be applied."""
+        return at_least(findings, self.least)
+
+
+def at_least(findings: Sequence[Finding], least: Severity | None) -> list[Finding]:
+    """Return the findings that are at least so bad.
+
+    None stands for INFO, without those where DeepSpeed rejects the config: what it would do comes after that.
+    """
+    if least is None:
+        rejected = any(found.severity is Severity.ERROR and found.effect is Effect.REJECTED for found in findings)
+        least = Severity.WARNING if rejected else Severity.INFO
+    order = list(Severity)
+    return [found for found in findings if order.index(found.severity) <= order.index(least)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,8 @@ class Checked:
     original: str = ""
     fixed: tuple[tuple[Finding, Fix], ...] = ()
     error: str = ""
+    hidden: int = 0
+    """Findings that are too slight to be shown."""
 
     @property
     def is_changed(self) -> bool:
@@ -102,13 +126,17 @@ def _check(
 ) -> Checked:
     release = release_of(settings, folder)
     consumer, why = settings.consumer, "as asked for"
-    if consumer is None:
+    given, trainer = arguments_for(Path(name)) if folder is not None and name != STDIN_NAME else ((), "")
+    if consumer is None and trainer:
+        consumer, why = Consumer.TRANSFORMERS, trainer
+    elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
+    known = with_model(facts(settings), settings, folder)
     asked = Settings(
         version=release[0],
         consumer=consumer,
-        facts=facts(settings),
+        facts=replace(known, arguments=(*known.arguments, *given), schemas=schemas_for(document, settings, folder)),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
     )
@@ -116,10 +144,9 @@ def _check(
     mending = mending or Mending()
     applied: tuple[tuple[Finding, Fix], ...] = ()
     if mending.wanted:
-        result = fix_all(document, lambda text: visible(text, check(text, asked)), unsafe=mending.unsafe)
-        document, applied, found = result.document, result.applied, list(result.left)
-    else:
-        found = visible(document, check(document, asked))
+        result = fix_all(document, lambda text: mending.of(visible(text, check(text, asked))), unsafe=mending.unsafe)
+        document, applied = result.document, result.applied
+    found = visible(document, check(document, asked))
     return Checked(
         name=name,
         document=document,
@@ -150,4 +177,5 @@ def facts(settings: CheckSettings) -> Facts:
         parameters=settings.parameters,
         hardware=settings.hardware,
         before=settings.before,
+        arguments=(written(settings.arguments),) if settings.arguments else (),
     )

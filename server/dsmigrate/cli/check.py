@@ -11,8 +11,9 @@ import click
 
 from dsmigrate.checking.find import NothingThereError, find
 from dsmigrate.checking.formats import json as json_format
-from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
-from dsmigrate.checking.logged import at_least, explaining_first
+from dsmigrate.checking.job import STDIN_NAME, Checked, Mending, at_least, check_bytes, check_file
+from dsmigrate.checking.logged import at_least as log_at_least
+from dsmigrate.checking.logged import explaining_first
 from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.language import speak
 from dsmigrate.files.journal import JournalError
@@ -26,7 +27,6 @@ from dsmigrate.settings.errors import SettingsError
 if TYPE_CHECKING:  # few checks read a log
     from dsmigrate.messages.logs import Log
 
-STDIN_NAME = "<stdin>"
 _FORMATS = ("text", "json", "sarif", "github")
 
 
@@ -54,13 +54,13 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--world-size", type=int, metavar="N", help="Number of processes.")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
+@click.option("--arguments", metavar="TEXT", help="What the training is started with: '--learning_rate 1e-5 --bf16'.")
+@click.option("--model", metavar="PATH", help="config.json of the model, or a folder; one beside a config is found.")
 @click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
 @click.option(
     "--min-severity",
     type=click.Choice([severity.value for severity in Severity]),
-    default="info",
-    show_default=True,
-    help="Least severity to report; hints are left to editors.",
+    help="Least severity to report; by default info, and warning where DeepSpeed rejects the file.",
 )
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by code.")
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0917 - click passes by name
     fix: bool,  # noqa: FBT001
     unsafe_fixes: bool,  # noqa: FBT001
     show_diff: bool,  # noqa: FBT001
-    min_severity: str,
+    min_severity: str | None,
     exit_zero: bool,  # noqa: FBT001
     statistics: bool,  # noqa: FBT001
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
@@ -91,7 +91,8 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("--diff shows what changes in configs; leave --log out")
     if show_diff and form not in {"text", "json"}:
         raise click.UsageError(f"--diff gives text or json, and no {form}")
-    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
+    least = None if min_severity is None else Severity(min_severity)
+    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes, least=least)
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
@@ -100,8 +101,8 @@ def command(  # noqa: PLR0917 - click passes by name
         checked = _check(paths, given, mending) if paths else []
     except (SettingsError, NothingThereError, JournalError) as error:
         raise click.UsageError(str(error)) from None
-    checked = [_at_least(entry, Severity(min_severity)) for entry in checked]
-    logs = _read_logs(log_paths, Severity(min_severity))
+    checked = [_at_least(entry, least) for entry in checked]
+    logs = _read_logs(log_paths, least or Severity.INFO)
     checked = explaining_first(checked, logs) if logs else checked
     problem = ""
     if fix and not show_diff:
@@ -145,13 +146,12 @@ def _read_logs(paths: Sequence[Path], least: Severity) -> list[Log]:
         return []
     from dsmigrate.messages.logs import read_log  # noqa: PLC0415 - few checks read a log
 
-    return [at_least(read_log(path), least) for path in paths]
+    return [log_at_least(read_log(path), least) for path in paths]
 
 
-def _at_least(entry: Checked, least: Severity) -> Checked:
-    order = list(Severity)
-    kept = tuple(found for found in entry.findings if order.index(found.severity) <= order.index(least))
-    return replace(entry, findings=kept)
+def _at_least(entry: Checked, least: Severity | None) -> Checked:
+    kept = tuple(at_least(entry.findings, least))
+    return replace(entry, findings=kept, hidden=len(entry.findings) - len(kept))
 
 
 def _write(checked: Sequence[Checked]) -> str:

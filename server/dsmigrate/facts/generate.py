@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dsmigrate.facts import checks, json_schema, known_bugs, messages, translated
-from dsmigrate.facts.compile import records
+from dsmigrate.facts.compile import Records, records
 from dsmigrate.facts.completion import completion
 from dsmigrate.facts.index import index
-from dsmigrate.facts.sources import TYPE_FILES, FactsError, read
+from dsmigrate.facts.sources import TYPE_FILES, FactsError, Sources, read
 from dsmigrate.facts.types import types
 from dsmigrate.knowledge import bugs
 
@@ -23,15 +23,11 @@ def generated(folder: Path) -> dict[Path, str]:
 
     Raises FactsError with every problem of the sources, a line each.
     """
-    sources = read(folder)
-    found = records(sources)
+    sources, found, kinds = read_all(folder)
     known = {path for keys in found.values() for path in keys}
     wrong = checks.problems(found) + known_bugs.problems(sources.bugs, sources.releases, known)
     if wrong:
         raise FactsError("\n".join(wrong))
-    kinds = {
-        name: types(sources.types[name], sources.derived_types[derived], name) for name, derived in TYPE_FILES.items()
-    }
     compiled: dict[str, Any] = {"index": index(sources, found, kinds)}
     compiled |= {name: {"keys": keys} for name, keys in found.items()}
     compiled |= {name: {"types": kinds[name]} for name in TYPE_FILES}
@@ -43,6 +39,15 @@ def generated(folder: Path) -> dict[Path, str]:
     for name, schema in json_schema.every(sources, found, kinds).items():
         texts[folder / name] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     return texts
+
+
+def read_all(folder: Path) -> tuple[Sources, dict[str, Records], dict[str, dict[str, Any]]]:
+    """Return the sources of ``schemas/deepspeed``, and the records of keys and of types that they join into."""
+    sources = read(folder)
+    kinds = {
+        name: types(sources.types[name], sources.derived_types[derived], name) for name, derived in TYPE_FILES.items()
+    }
+    return sources, records(sources), kinds
 
 
 def _by_line(content: Mapping[str, Any]) -> str:

@@ -50,6 +50,19 @@ def every(sources: Sources, found: Mapping[str, Records], types: Mapping[str, Ma
     return schemas
 
 
+def of_release(
+    sources: Sources,
+    found: Mapping[str, Records],
+    types: Mapping[str, Mapping[str, Any]],
+    version: str,
+    consumer: Consumer | None = None,
+) -> Schema:
+    """Return the schema of a release; "auto" passes where ``consumer`` fills it, for None where any consumer does."""
+    flat = {path: record for _, path, record in every_record(found)}
+    name = "-".join(filter(None, (NAME, version, "" if consumer is None else consumer.value)))
+    return _Builder(version, flat, types, sources, consumer).schema(name)
+
+
 class _Builder:
     def __init__(
         self,
@@ -57,12 +70,15 @@ class _Builder:
         records: Mapping[str, Mapping[str, Any]],
         types: Mapping[str, Mapping[str, Any]],
         sources: Sources,
+        consumer: Consumer | None = None,
     ) -> None:
         self.version = version
         self.records = records
         self.types = types
         self.sources = sources
-        self.fills = {consumer: sources.consumers[consumer.value].get("fills", {}) for consumer in Consumer}
+        self.fills = {one: sources.consumers[one.value].get("fills", {}) for one in Consumer}
+        if consumer is not None:
+            self.fills = {consumer: self.fills[consumer]}
         self.inside: dict[str, list[str]] = {}
         for path in sorted(records):
             self.inside.setdefault(paths.parent(path), []).append(path)

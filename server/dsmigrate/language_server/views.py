@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import Guess, consumer_for, installed_in, release_for
+from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.document import Document
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
@@ -47,6 +48,7 @@ def make(
                 parameters=asked.parameters,
                 hardware=asked.hardware,
                 before=asked.before,
+                schemas=schemas_for(tree, asked, document.folder),
             ),
             select=asked.select,
             ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),

@@ -66,9 +66,7 @@ def convert(
     file = _File(text, "" if folder == "." else folder, scripts, exists, around)
     found = [(region, scan(text, region.start, region.end)) for region in regions(text, kind) if region.form == "shell"]
     every = [command for _, scanned in found for command in scanned.commands]
-    variables = constants(every)
-    if kind == "make":
-        variables = _make_variables(text)
+    variables = _make_variables(text) if kind == "make" else constants(every)
     exported = {name for name, word in assignments([c for c in every if c.words[0].text in {"export", "ENV"}])}
     file.around = replace(around, variables=variables, exported=frozenset(exported))
     for region in regions(text, kind):
@@ -236,6 +234,14 @@ def _json_command(text: str, region: Region) -> Command | None:
             return None
         words.append(Word(found.start(), found.end(), value, (value,)))
     return Command(tuple(words)) if words else None
+
+
+def variables_of(text: str, kind: str) -> dict[str, str]:
+    """Return the variables that a launcher sets just once, to a value that is known without running anything."""
+    if kind == "make":
+        return _make_variables(text)
+    shell = [region for region in regions(text, kind) if region.form == "shell"]
+    return constants([command for region in shell for command in scan(text, region.start, region.end).commands])
 
 
 def _make_variables(text: str) -> dict[str, str]:

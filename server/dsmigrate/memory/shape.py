@@ -56,3 +56,5 @@ class Described:
     source: str
     exact: bool
     notes: tuple[str, ...] = ()
+    block: str = ""
+    """The class around the experts, where those may be modules of their own; "" for none."""

@@ -6,16 +6,32 @@ from a ``Context`` to findings. ``check`` runs them.
 
 from __future__ import annotations
 
-from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Related, Rule, Severity, Tag
+from dsmigrate.rules.model import (
+    Arguments,
+    Effect,
+    Example,
+    Facts,
+    Finding,
+    Fix,
+    ModelFacts,
+    OwnSchema,
+    Related,
+    Rule,
+    Severity,
+    Tag,
+)
 from dsmigrate.rules.registry import every_rule
 from dsmigrate.rules.run import Settings, check
 
 __all__ = [
+    "Arguments",
     "Effect",
     "Example",
     "Facts",
     "Finding",
     "Fix",
+    "ModelFacts",
+    "OwnSchema",
     "Related",
     "Rule",
     "Settings",

@@ -11,6 +11,7 @@ from dsmigrate.rules.context import UNKNOWN, Context
 
 KNOWN_BUG = "DS970"
 """The code of the rule that reports them."""
+_PRECISIONS = ("bf16.enabled", "fp16.enabled")
 _STAGE = "zero_optimization.stage"
 _DEVICES = {
     "zero_optimization.offload_optimizer.device": "offload_optimizer",
@@ -24,11 +25,23 @@ def met(context: Context) -> tuple[Bug, ...]:
     return context.once("known bugs", lambda: tuple(_met(context)))
 
 
-def _met(context: Context) -> Iterator[Bug]:
+def met_when_on(context: Context) -> dict[str, tuple[Bug, ...]]:
+    """Return the bugs met besides if a precision that the file leaves to the consumer is on, by its path."""
+    sure = met(context)
+    left = [path for path in _PRECISIONS if context.raw(path) == "auto" and context.is_on(path) is None]
+    found = {path: tuple(bug for bug in _met(context, path) if bug not in sure) for path in left}
+    return {path: bugs for path, bugs in found.items() if bugs}
+
+
+def _met(context: Context, on: str = "") -> Iterator[Bug]:
+    """Yield the bugs that are met if the switch ``on`` is on."""
     if context.root is None:
         return
     for bug in bugs_at(context.known.version):
-        if _holds(context, bug.when) and (not bug.when_any or any(_holds(context, one) for one in bug.when_any)):
+        when = (bug.when, *bug.when_any)
+        holds = [_holds(context, {path: wanted for path, wanted in one.items() if path != on}) for one in when]
+        wants = any(one.get(on, [True]) != [True] for one in when)
+        if holds[0] and (not bug.when_any or any(holds[1:])) and not wants:
             yield bug
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dsmigrate.document import Path, TextEdit
 from dsmigrate.knowledge import Consumer
@@ -130,11 +130,63 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a training with the config is given besides it: by a launch line, a file of arguments, or a call.
+
+    ``place`` is where, such as ``run.sh:3``. ``values`` are texts by the names of the arguments, without dashes in
+    front and with underscores inside; "" is a flag, None a value that is not known. ``whole`` says that an argument
+    which is not among them has the default of Transformers.
+    """
+
+    place: str
+    values: Mapping[str, str | None] = field(hash=False)
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """The model that is trained, as far as its files or its size tell.
+
+    ``name`` is where it is described. ``tensors`` are elements in the order of the model, those of a typical one where
+    not ``exact``. ``block`` is the class around experts, "" for none. ``held`` returns the bytes of a GPU that states,
+    buffers and gathered parameters take with a config, without activations; None where that is not known.
+    """
+
+    name: str
+    tensors: tuple[int, ...]
+    exact: bool = True
+    heads: int | None = None
+    block: str = ""
+    held: Callable[[Context], int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSchema:
+    """A JSON Schema of the project, for what its application puts into the config: its name, and its content.
+
+    ``problem`` says why there is none.
+    """
+
+    name: str
+    content: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    problem: str = ""
+
+    def described(self, path: Path) -> Mapping[str, Any] | None:
+        """Return what the schema says of the member at a path, by ``properties`` alone; None for nothing."""
+        found: Any = self.content
+        for name in path:
+            inside = found.get("properties") if isinstance(found, Mapping) else None
+            found = inside.get(name) if isinstance(inside, Mapping) else None
+        return found if isinstance(found, Mapping) and path else None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What is known beside the file; None is unknown.
 
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
-    is a lower-case name such as ``v100``, ``before`` the release that one comes from.
+    is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
+    with the file is given besides, ``model`` what is trained, ``schemas`` those of the project.
     """
 
     world_size: int | None = None
@@ -142,6 +194,9 @@ class Facts:
     parameters: int | None = None
     hardware: str | None = None
     before: str | None = None
+    arguments: tuple[Arguments, ...] = ()
+    model: ModelFacts | None = None
+    schemas: tuple[OwnSchema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class CheckSettings:
     """What is asked of a check; None leaves it to evidence. ``gpu_memory`` is in GiB of one GPU.
 
     ``per_file_ignores`` maps globs, relative to ``base``, to codes; ``include`` names more files to check and
-    ``exclude`` files to pass over in directories.
+    ``exclude`` files to pass over in directories. ``schemas`` are paths of JSON Schemas from ``base``.
     """
 
     version: str | None = None
@@ -37,11 +37,14 @@ class CheckSettings:
     gpu_memory: float | None = None
     parameters: int | None = None
     hardware: str | None = None
+    model: Path | None = None
+    arguments: str | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
     lang: str | None = None
     """The tag of the language of messages; None is that of the editor, in a terminal English."""
     base: Path | None = None
@@ -170,12 +173,15 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "world-size": ("world_size", _positive),
     "gpu-memory": ("gpu_memory", _number),
     "parameters": ("parameters", size_of),
+    "arguments": ("arguments", _text),
+    "model": ("model", lambda value, said: Path(_text(value, said))),
     "hardware": ("hardware", lambda value, said: _text(value, said).lower()),
     "select": ("select", _codes),
     "ignore": ("ignore", _codes),
     "per-file-ignores": ("per_file_ignores", _per_file),
     "include": ("include", _list),
     "exclude": ("exclude", _list),
+    "schemas": ("schemas", _list),
     "lang": ("lang", _language),
 }
 """The field of ``CheckSettings`` behind each name, and what makes its value."""

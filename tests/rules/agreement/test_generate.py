@@ -21,12 +21,17 @@ NOT_PLANTED = {
     "DS003": "a fault of the text",
     "DS105": "the newest release knows every key",
     "DS116": "the newest release requires no key by its name",
+    "DS140": "the schemas of a project are not in the file",
+    "DS228": "the model is not in the file",
     "DS304": "the hardware is not in the file",
     "DS425": "neither the memory nor the model is in the file",
+    "DS473": "the model is not in the file",
     "DS487": "the number of processes is not in the file",
+    "DS533": "the model is not in the file",
     "DS950": "the release before is not in the file",
     "DS960": "the memory is not in the file",
     "DS962": "the memory is not in the file",
+    "DS966": "neither the memory nor the model is in the file",
     "DS970": "the newest release has none that a config meets",
 }
 """Rules without an example that plain DeepSpeed of the newest release could be given, and why."""

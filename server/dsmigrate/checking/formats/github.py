@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
 from dsmigrate.document import Encoding
+from dsmigrate.languages import say
 from dsmigrate.rules import Severity
 
 if TYPE_CHECKING:  # few checks read a log
@@ -48,7 +49,12 @@ def _lines(checked: Sequence[Checked]) -> Iterator[str]:
             }
             if place.start.line == place.end.line:  # GitHub takes columns for ranges within a line alone
                 properties |= {"col": str(place.start.character + 1), "endColumn": str(place.end.character + 1)}
-            yield command(_COMMANDS[finding.severity], finding.message, properties)
+            lines = [span(entry.document, other.start, other.end).start.line + 1 for other in finding.related]
+            others = [
+                say("  line {line}: {message}", line=line, message=other.message)
+                for line, other in zip(lines, finding.related, strict=True)
+            ]
+            yield command(_COMMANDS[finding.severity], "\n".join((finding.message, *others)), properties)
 
 
 def command(kind: str, text: str, properties: Mapping[str, str]) -> str:

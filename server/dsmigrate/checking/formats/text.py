@@ -129,6 +129,9 @@ def _summary(checked: Sequence[Checked]) -> Line:
     mended = sum(len(entry.fixed) for entry in checked)
     fixed = say("{count} fixed, ", count=mended) if mended else ""
     told = say(", ").join(parts) or say("nothing to report")
+    hidden = sum(entry.hidden for entry in checked)
+    if hidden:
+        told += say("; {count} more with --min-severity hint", count=hidden)
     said = say("{files}: {fixed}{told}", files=files, fixed=fixed, told=told)
     if len(checked) != 1 or checked[0].error:
         return ((said, ""),)

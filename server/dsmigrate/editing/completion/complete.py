@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.editing.completion import free_names, keys, relevance, sections, starters, values
+from dsmigrate.editing.completion import free_names, keys, own, relevance, sections, starters, values
 from dsmigrate.editing.completion.item import Item
 from dsmigrate.editing.completion.scene import Scene, scene
 from dsmigrate.editing.completion.spot import Wants, find
@@ -32,9 +32,11 @@ def _items(around: Scene) -> Iterator[Item]:
         yield from starters.items(around, first=True)
     elif spot.wants is Wants.VALUE:
         yield from values.items(around)
+        yield from own.values(around)
     else:
         missing = tuple(keys.missing(around))
         yield from keys.items(missing, around)
+        yield from own.keys(around)
         if spot.wants is Wants.KEY:
             yield from sections.items(missing, around)
             yield from free_names.items(around)

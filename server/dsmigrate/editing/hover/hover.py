@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from dsmigrate.editing.hover import keys, types, unknown
+from dsmigrate.editing.hover import keys, own, types, unknown
 from dsmigrate.editing.hover.target import Target, root_at, target_at
 from dsmigrate.editing.summary import summary
 from dsmigrate.editing.view import View
@@ -43,4 +43,4 @@ def _parts(view: View, target: Target) -> Iterator[str]:
         return chain(unknown.type_parts(view, target), keys.parts(view, target, target.key))
     if target.key is not None:
         return keys.parts(view, target, target.key)
-    return unknown.parts(view, target)
+    return iter(tuple(own.parts(view, target.path)) or unknown.parts(view, target))

@@ -79,7 +79,8 @@ def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) ->
             )
     name = values.get("_name_or_path") or resolved(Path(where)).parent.name or str(config.type)
     source = f"the tensors of {config.type}{' ' + config.task if config.task else ''}, from {Path(where).name}"
-    return Described(str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes))
+    block = str(config.family.get("block", ""))
+    return Described(str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes), block=block)
 
 
 def _from_weights(file: Path, values: Mapping[str, Any] | None) -> Described:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import MISSING, Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED
+from dsmigrate.rules.consumer._stated import stated
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -45,6 +46,11 @@ from dsmigrate.rules.registry import rule
             consumer=Consumer.ACCELERATE,
         ),
         Example('{"train_micro_batch_size_per_gpu": 4}\n'),
+        Example(
+            '{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto"}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"gradient_accumulation_steps": "1"}),)),
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
@@ -54,13 +60,18 @@ def check(context: Context) -> Iterator[Finding]:
     where = next((path for path in (TOTAL, MICRO) if context.raw(path) not in (MISSING, None)), None)
     if where is None:
         return
+    given = [*stated(context, STEPS)] if context.consumer is Consumer.TRANSFORMERS else []
+    wrong = next((one for one in given if one.value != 1), None)
+    if given and wrong is None:
+        return
     pinned = context.raw(MICRO) not in (MISSING, None)
     split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned
     yield context.finding(
         where,
         say("`{steps}` is left out, so Accelerate writes 1 for DeepSpeed, whatever the script accumulates", steps=STEPS)
+        + (say(", and {said} has no effect", said=wrong.said) if wrong else "")
         + (say('; `{total}` "auto" then fits only `--{steps} 1`', total=TOTAL, steps=STEPS) if split else ""),
         part="key",
-        severity=Severity.WARNING if split else None,
+        severity=Severity.WARNING if split or wrong else None,
         fixes=[context.insert((STEPS,), "auto", say('Add `{steps}` "auto"', steps=STEPS), safe=False)],
     )

@@ -9,8 +9,9 @@ from dsmigrate.document.edits import replace
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO
+from dsmigrate.rules.consumer._stated import stated
 from dsmigrate.rules.context import Context, Entry, shown
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -20,8 +21,9 @@ from dsmigrate.rules.registry import rule
     summary='Literal values that the Trainer compares with its arguments; "auto" takes them from there.',
     why="For each of these keys the Trainer compares the value of the file with the argument it belongs to, and "
     'raises "Please correct the following DeepSpeed config values that mismatch TrainingArguments values" if '
-    'one differs. With `"auto"` there is one place to change. Told once for a file, at the first of its values.',
-    severity=Severity.HINT,
+    'one differs. With `"auto"` there is one place to change. Told once for a file, at the first of its values. '
+    "Where a launch line, a file of arguments, or a call gives the argument, the two are compared.",
+    severity=Severity.INFO,
     effect=Effect.RISKY,
     source=("transformers/integrations/deepspeed.py:HfTrainerDeepSpeedConfig.fill_match",),
     consumers=(Consumer.TRANSFORMERS,),
@@ -58,11 +60,46 @@ from dsmigrate.rules.registry import rule
             '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
             consumer=Consumer.ACCELERATE,
         ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": «2», "gradient_clipping": 1, "zero_optimization": {"stage": 2}}',
+            fixed='{"train_micro_batch_size_per_gpu": "auto", "gradient_clipping": "auto", "zero_optimization": '
+            '{"stage": 2}}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"per_device_train_batch_size": "4"}),)),
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"per_device_train_batch_size": "4"}),)),
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield one finding, at the first literal value that has to match."""
+    """Yield one finding, at the first literal value that differs from its argument, else that has to match one."""
     literals = [entry for entry in context.entries if _must_match(context, entry)]
+    given = {entry.path: list(stated(context, context.known.canonical(entry.path))) for entry in literals}
+    wrong = [
+        (entry, one)
+        for entry in literals
+        for one in given[entry.path]
+        if entry.node is not None and one.value != entry.node.value()
+    ]
+    if wrong:
+        (first, one), *_ = wrong
+        yield context.finding(
+            first,
+            say(
+                '{path} differs from {said}: the Trainer stops; "auto" takes the value from there',
+                path=shown(first.path),
+                said=one.said,
+            ),
+            severity=Severity.ERROR,
+            effect=Effect.REJECTED,
+            related=[(entry, other.said) for entry, other in wrong[1:]],
+            fixes=[_all_auto(context, literals)],
+        )
+        return
+    literals = [entry for entry in literals if not given[entry.path] and not _is_usual(context, entry)]
     if not literals:
         return
     first, *others = literals
@@ -82,14 +119,13 @@ def check(context: Context) -> Iterator[Finding]:
             for entry in others
             if (other := context.known.auto(entry.path, context.consumer)) is not None
         ],
-        fixes=[
-            context.fix_all(
-                say('Write "auto" for every value that has to match an argument'),
-                [_to_auto(entry.path) for entry in literals],
-                safe=False,
-            )
-        ],
+        fixes=[_all_auto(context, literals)],
     )
+
+
+def _all_auto(context: Context, literals: list[Entry]) -> Fix:
+    title = say('Write "auto" for every value that has to match an argument')
+    return context.fix_all(title, [_to_auto(entry.path) for entry in literals], safe=False)
 
 
 def _to_auto(path: Path) -> Callable[[Document], tuple[TextEdit, ...]]:
@@ -101,3 +137,10 @@ def _must_match(context: Context, entry: Entry) -> bool:
         return False
     auto = context.known.auto(entry.path, context.consumer)
     return auto is not None and auto.must_match
+
+
+def _is_usual(context: Context, entry: Entry) -> bool:
+    """Return whether arguments are known, and a value is what counts where they leave it out."""
+    auto = context.known.auto(entry.path, context.consumer)
+    usual = auto is not None and entry.node is not None and auto.usual == entry.node.value()
+    return bool(context.facts.arguments) and usual

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.knowledge import Consumer, Key, Knowledge, Status
+from dsmigrate.knowledge.elsewhere import meant_by
 from dsmigrate.knowledge.near import nearest, slips
 from dsmigrate.rules.context import TYPED, Context, Entry
 from dsmigrate.rules.types._shared import is_shadowed
@@ -42,6 +43,8 @@ class Slip(enum.Enum):
     """The name of a key of another section."""
     BOTH = "both"
     """A misspelt key of another section."""
+    VALUE = "value"
+    """A value that is the name of another section."""
     PART = "part"
     """Some of the words of a key of the same section."""
 
@@ -93,6 +96,8 @@ def _unknown(context: Context) -> Iterator[tuple[Entry, str]]:
             continue
         if not around and entry.name in APPLICATION.get(context.consumer, ()):
             continue
+        if any(schema.described(entry.path) is not None for schema in context.facts.schemas):
+            continue
         yield entry, section_of(context, entry.path)
 
 
@@ -130,6 +135,9 @@ def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
     name, known = entry.name, context.known
     slips = _near(known, name, section)
     exact = [guess for guess in slips if guess.exact]
+    if exact:
+        return exact
+    exact = [*_by_value(context, entry, section), *_by_other_name(context, name, section)]
     elsewhere = [Guess(Slip.PLACE, path, exact=True) for path in _elsewhere(context, entry, section)]
     far = () if slips or elsewhere else _far(known, name, section, may_be_section=_may_be_section(entry))
     part = () if slips or elsewhere or far else _part(known, name, section)
@@ -137,11 +145,28 @@ def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
     return [guess for number, guess in enumerate(found) if guess.path not in {other.path for other in found[:number]}]
 
 
+def _by_value(context: Context, entry: Entry, section: str) -> list[Guess]:
+    """Return the section that a value names: ``bfloat16`` in ``fp16`` means ``bf16``."""
+    value = entry.node.value() if isinstance(entry.node, Scalar) and section else None
+    key = context.known.key((value,)) if isinstance(value, str) else None
+    if key is None or not key.is_section or section in {key.path, key.alias_of}:
+        return []
+    return [Guess(Slip.VALUE, f"{key.alias_of or key.path}.enabled", exact=True)]
+
+
+def _by_other_name(context: Context, name: str, section: str) -> list[Guess]:
+    """Return the key that another program calls by this name, unless the file gives that as well."""
+    key = context.known.key(meant_by().get(name, ""))
+    if key is None or key.status not in HERE or key.name == name or context.has(key.path):
+        return []
+    return [Guess(Slip.SPELLING if key.parent == section else Slip.BOTH, key.path, exact=True)]
+
+
 @functools.lru_cache(maxsize=_NAMES)
 def _near(known: Knowledge, name: str, section: str) -> tuple[Guess, ...]:
     """Return the keys of the same section that a name is a slip of."""
     inside = _spellings(known, section)
-    return tuple(Guess(Slip.SPELLING, inside[near], _folded(near) == _folded(name)) for near in nearest(name, inside))
+    return tuple(Guess(Slip.SPELLING, inside[near], _bare(near) == _bare(name)) for near in nearest(name, inside))
 
 
 @functools.lru_cache(maxsize=_NAMES)
@@ -248,6 +273,10 @@ def _part(known: Knowledge, name: str, section: str) -> tuple[Guess, ...]:
 def _in_order(words: Sequence[str], others: Sequence[str]) -> bool:
     rest = iter(others)
     return all(word in rest for word in words)
+
+
+def _bare(name: str) -> str:
+    return _folded(name).replace("_", "")
 
 
 def _folded(name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from dsmigrate.document import Document, Path, TextEdit
+from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED, Context, Entry, shown
@@ -52,6 +54,20 @@ _PRECISIONS = frozenset({"fp16", "bf16"})
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"zero_allow_untested_optimizer"»: true}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "zero_allow_untested_optimizer": true}',
         ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '
+            '"fp16": {"enabled": true, «"type"»: "bfloat16"}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "fp16": {"enabled": false}, '
+            '"bf16": {"enabled": true}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, «"zero_stage"»: 2}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"bf16"»: {"enabled": true}}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
+        ),
         Example('{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0}}'),
         Example('{"train_batch_size": 8, "data": {"overwrite": true}}'),
         Example(
@@ -65,7 +81,7 @@ def check(context: Context) -> Iterator[Finding]:
     for entry, section in unknown(context):
         found = [guess for guess in guesses(context, entry, section) if guess.slip is not Slip.SPELLING]
         first = guesses(context, entry, section)[:1]
-        if is_comment(entry.name) or not first or first[0].slip not in {Slip.PLACE, Slip.BOTH}:
+        if is_comment(entry.name) or not first or first[0].slip not in {Slip.PLACE, Slip.BOTH, Slip.VALUE}:
             continue
         refused = refuses(context, section, entry)
         guess = found[0]
@@ -73,16 +89,25 @@ def check(context: Context) -> Iterator[Finding]:
         where = say("in {path}", path=shown(entry.path[:-1])) if section else say("at the top level")
         home = f"`{guess.path.rpartition('.')[0]}`" if "." in guess.path else say("the top level")
         named = say("`{name}` belongs", name=guess.name) if guess.slip is Slip.BOTH else say("it belongs")
-        yield context.finding(
-            entry,
-            say(
-                "`{name}` {where}: DeepSpeed {does}; {named} to {home}",
+        told = say(
+            "`{name}` {where}: DeepSpeed {does}; {named} to {home}",
+            name=entry.name,
+            where=where,
+            does=does,
+            named=named,
+            home=home,
+        )
+        if guess.slip is Slip.VALUE:
+            told = say(
+                "`{name}` {where}: DeepSpeed {does}; `{path}` is the switch",
                 name=entry.name,
                 where=where,
                 does=does,
-                named=named,
-                home=home,
-            ),
+                path=guess.path,
+            )
+        yield context.finding(
+            entry,
+            told,
             part="key",
             severity=Severity.ERROR if refused else _severity(context, entry, section, guess),
             effect=Effect.REJECTED if refused else None,
@@ -102,6 +127,10 @@ def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool)
         entry, say("Remove {path}", path=shown(entry.path)), safe=refused and entry.path[0] in _PRECISIONS
     )
     guess = found[0]
+    if guess.slip is Slip.VALUE:
+        yield _switch(context, entry, guess)
+        yield removal
+        return
     homes = {guess.path.split(".")[0], str(entry.path[0])}
     if homes <= {*_PRECISIONS, "bfloat16"} or (guess.target[0] not in TYPED and context.has(guess.path)):
         yield removal
@@ -109,3 +138,17 @@ def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool)
     yield context.move(entry, guess.target, say("Move it to `{path}`", path=guess.path), safe=False)
     if refused:
         yield removal
+
+
+def _switch(context: Context, entry: Entry, guess: Guess) -> Fix:
+    """Return the fix that switches on the section which a value names, and off the one that holds the value."""
+
+    def write(path: Path, *, on: bool) -> Callable[[Document], tuple[TextEdit, ...]]:
+        edit = editing.insert if context.document.node_at(path) is None else editing.replace
+        return lambda document: edit(document, path, on)
+
+    steps = [lambda document: editing.remove(document, entry.path), write(guess.target, on=True)]
+    here = (*entry.path[:-1], "enabled")
+    if context.document.node_at(here) is not None:
+        steps.append(write(here, on=False))
+    return context.fix_all(say("Switch on `{path}` instead", path=guess.path), steps, safe=False)

@@ -37,6 +37,10 @@ from dsmigrate.rules.registry import rule
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
         ),
         Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, «"bf_16"»: {"enabled": true}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
+        ),
+        Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"comm_overlap"»: true}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": true}}',
         ),
@@ -70,6 +74,9 @@ from dsmigrate.rules.registry import rule
 }
 """,
         ),
+        Example(
+            '{"train_batch_size": 8, «"max_grad_norm"»: 1.0}', fixed='{"train_batch_size": 8, "gradient_clipping": 1.0}'
+        ),
         Example('{"train_batch_size": 8, "_comment": "tuned by hand"}'),
     ),
 )
@@ -80,7 +87,7 @@ def check(context: Context) -> Iterator[Finding]:
         if is_comment(entry.name):
             continue
         found = guesses(context, entry, section)
-        if found and found[0].slip in {Slip.PLACE, Slip.BOTH}:
+        if found and found[0].slip in {Slip.PLACE, Slip.BOTH, Slip.VALUE}:
             continue
         if not section and (not found or found[0].slip is Slip.PART):
             continue

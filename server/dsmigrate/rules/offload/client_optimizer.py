@@ -22,11 +22,16 @@ _FORCE = "zero_force_ds_cpu_optimizer"
     "`DeepSpeedCPUAdam` and "
     "`DeepSpeedCPULion`, at every stage, unless `zero_force_ds_cpu_optimizer` is false. An `optimizer` section in "
     "the file "
-    "becomes a CPU one by itself. Accelerate exchanges torch's Adam and AdamW.",
+    "becomes a CPU one by itself. Accelerate does not hand such an optimizer on: it makes a "
+    "`DeepSpeedCPUAdam` of any but Adagrad and the 32-bit Lion of bitsandbytes.",
     severity=Severity.INFO,
     effect=Effect.RISKY,
-    source=("deepspeed/runtime/engine.py:_configure_optimizer", "https://github.com/deepspeedai/DeepSpeed/issues/7524"),
-    consumers=(Consumer.DEEPSPEED,),
+    source=(
+        "deepspeed/runtime/engine.py:_configure_optimizer",
+        "accelerate/utils/deepspeed.py:map_pytorch_optim_to_deepspeed",
+        "https://github.com/deepspeedai/DeepSpeed/issues/7524",
+    ),
+    consumers=(Consumer.DEEPSPEED, Consumer.ACCELERATE),
     keys=(_FORCE, OPTIMIZER_DEVICE),
     pains=(10,),
     examples=(
@@ -34,6 +39,12 @@ _FORCE = "zero_force_ds_cpu_optimizer"
             '{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": «"cpu"»}}}\n',
             fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
             '"zero_force_ds_cpu_optimizer": false}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": «"cpu"»}}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"zero_force_ds_cpu_optimizer": false}\n',
+            consumer=Consumer.ACCELERATE,
         ),
         Example(
             '{"train_batch_size": 1, "zero_force_ds_cpu_optimizer": false, '
@@ -56,7 +67,9 @@ def check(context: Context) -> Iterator[Finding]:
         say(
             "without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam` or "
             "`DeepSpeedCPULion`"
-        ),
+        )
+        if context.consumer is Consumer.DEEPSPEED
+        else say("with offload Accelerate replaces the script's own optimizer with `DeepSpeedCPUAdam`"),
         fixes=[
             context.insert((_FORCE,), False, say("Allow other optimizers, which are slow"), safe=False)
             if not context.has(_FORCE)

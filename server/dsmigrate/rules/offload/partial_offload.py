@@ -22,10 +22,15 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
     why="A ratio below 1 is a ValidationError at stage 0, 1 and 2, offloaded or not. At stage 3 the part on the GPU "
     "is updated by a "
     "copy of the optimizer that DeepSpeed makes of `DeepSpeedCPUAdam` only, which Adam and AdamW become without "
-    "`torch_adam`.",
+    "`torch_adam`. With NVMe every part comes into host memory to be updated: older releases stop there with "
+    '"expected input to be on cuda".',
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
-    source=("deepspeed/runtime/zero/config.py:offload_ratio_check", "deepspeed/runtime/zero/stage3.py"),
+    source=(
+        "deepspeed/runtime/zero/config.py:offload_ratio_check",
+        "deepspeed/runtime/zero/stage3.py",
+        "https://github.com/deepspeedai/DeepSpeed/issues/4872",
+    ),
     keys=(_KEY,),
     examples=(
         Example(
@@ -47,6 +52,16 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
         Example(
             '{"train_batch_size": 1, '
             + _ADAM
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/l", '
+            '"ratio": «0.5»}}}\n',
+            fixed='{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/l"}}}\n',
+            accepted=None,  # asynchronous I/O needs libaio
+        ),
+        Example(
+            '{"train_batch_size": 1, '
+            + _ADAM
             + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}}\n',
         ),
         Example('{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"ratio": 1.0}}}\n'),
@@ -57,19 +72,23 @@ def check(context: Context) -> Iterator[Finding]:
     ratio = context.number(_KEY)
     if given(context, _KEY) is None or ratio is None or not 0 <= ratio < 1 or context.stage is None:
         return
-    kind = context.type_of("optimizer")
+    kind, severity, effect = context.type_of("optimizer"), None, None
     if context.stage != 3:
         told = say(
             "{ratio} is refused at stage {stage}: partial offload is for stage 3",
             ratio=json_text(ratio),
             stage=context.stage,
         )
+    elif context.device("offload_optimizer") == "nvme":
+        told = say("`ratio` is for `device` cpu: what is on NVMe is updated in host memory, no part of it on the GPU")
+        severity, effect = Severity.WARNING, Effect.RISKY
     elif offloads_optimizer(context) and kind is not None and not _is_cpu_adam(context, kind.name):
         told = say("partial offload needs DeepSpeed's CPU Adam, which `{kind_name}` is not here", kind_name=kind.name)
     else:
         return
     safe = context.stage != 3 and not offloads_optimizer(context)
-    yield context.finding(_KEY, told, fixes=[context.remove(_KEY, say("Remove {key}", key=shown(_KEY)), safe=safe)])
+    removal = context.remove(_KEY, say("Remove {key}", key=shown(_KEY)), safe=safe)
+    yield context.finding(_KEY, told, severity=severity, effect=effect, fixes=[removal])
 
 
 def _is_cpu_adam(context: Context, name: str) -> bool:

@@ -21,7 +21,7 @@ from dsmigrate.rules.typed import given, params_path
     "the decay shrinks the weights by `lr * weight_decay` and does not pass through the moments. With a decay "
     "that was tuned for `torch.optim.Adam` the run trains to other numbers; without decay the two are the same. "
     "With `torch_adam` it is `torch.optim.AdamW`, which decays by 0.01 when `weight_decay` is left out.",
-    severity=Severity.HINT,
+    severity=Severity.INFO,
     effect=Effect.MISREAD,
     source=(
         "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",

@@ -21,7 +21,7 @@ _SECTION = "activation_checkpointing"
     "`deepspeed.checkpointing.configure(mpu_, deepspeed_config=…)`, and only for layers that run through "
     "`deepspeed.checkpointing.checkpoint`. `torch.utils.checkpoint`, and so `gradient_checkpointing` of "
     "Transformers, reads none of them.",
-    severity=Severity.HINT,
+    severity=Severity.INFO,
     effect=Effect.IGNORED,
     source=(
         "deepspeed/runtime/activation_checkpointing/checkpointing.py:configure",

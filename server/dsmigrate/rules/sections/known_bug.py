@@ -9,7 +9,7 @@ from dsmigrate.document import edits as editing
 from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.known_bugs import met
+from dsmigrate.rules.known_bugs import met, met_when_on
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
@@ -21,7 +21,7 @@ from dsmigrate.rules.registry import rule
     why="Each bug was found in the sources of the releases that have it and is gone in the next; "
     "`docs/known-bugs.md` lists them, `dsmigrate explain` with a bug's name tells all about one. An error stops "
     "training or falsifies it for every model; a warning takes something besides the config, such as a second "
-    "parameter group, or costs time or memory.",
+    "parameter group, or costs time or memory. All bugs of a file are one finding, at the worst of them.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("schemas/deepspeed/known-bugs.toml",),
@@ -43,18 +43,41 @@ from dsmigrate.rules.registry import rule
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a finding for each bug, at the first of its keys that the file gives."""
-    for bug in met(context):
-        cure = bug.cure
+    """Yield one finding for all bugs, at the worst: another release is what helps against each of them."""
+    order = [severity.value for severity in Severity]
+    bugs = sorted(met(context), key=lambda bug: order.index(bug.severity))
+    for path, possible in met_when_on(context).items() if not bugs else ():
+        worst, *others = sorted(possible, key=lambda bug: order.index(bug.severity))
         yield context.finding(
-            next((key for key in bug.keys if context.has(key)), bug.keys[0]),
-            say("{what}; {cure} (known bug `{bug}`)", what=bug.said, cure=cure, bug=bug.id)
-            if cure
-            else say("{what} (known bug `{bug}`)", what=bug.said, bug=bug.id),
-            severity=Severity(bug.severity),
-            effect=Effect(bug.effect),
-            fixes=[_fix(context, bug)],
+            path,
+            say("if `{path}` becomes true: {told}", path=path, told=_told(worst)),
+            severity=Severity.WARNING,
+            effect=Effect(worst.effect),
+            related=[(_place(context, bug), _told(bug)) for bug in others],
         )
+    if not bugs:
+        return
+    worst, *others = bugs
+    more = say("; {count} more known bug{en_s}", count=len(others), en_s="" if len(others) == 1 else "s")
+    yield context.finding(
+        _place(context, worst),
+        _told(worst) + (more if others else ""),
+        severity=Severity(worst.severity),
+        effect=Effect(worst.effect),
+        related=[(_place(context, bug), _told(bug)) for bug in others],
+        fixes=[_fix(context, bug) for bug in bugs],
+    )
+
+
+def _place(context: Context, bug: Bug) -> str:
+    """Return the first of its keys that the file gives."""
+    return next((key for key in bug.keys if context.has(key)), bug.keys[0])
+
+
+def _told(bug: Bug) -> str:
+    if bug.cure:
+        return say("{what}; {cure} (known bug `{bug}`)", what=bug.said, cure=bug.cure, bug=bug.id)
+    return say("{what} (known bug `{bug}`)", what=bug.said, bug=bug.id)
 
 
 def _fix(context: Context, bug: Bug) -> Fix | None:

@@ -29,25 +29,35 @@ from dsmigrate.rules.types._values import shown_value
         Example('{\n  "train_batch_size": «CONFIG_BATCH_SIZE,»\n  "steps_per_print": 10\n}\n', accepted=False),
         Example('{"train_batch_size": 8, "gradient_clipping": «"${CLIP}"»}', accepted=False),
         Example('{"train_batch_size": «"<fill>"»}', accepted=False),
+        Example('{"wandb": {"project": "{{ project }}"}, "train_batch_size": «"{{ batch }}"»}', accepted=False),
         Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": «"{{ project }}"»}}'),
         Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": "LARGE_RUN", "group": "a<b"}}'),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a finding for each placeholder."""
-    for entry, node in strings(context, Meant.PLACEHOLDER):
-        verdict = judge(context, entry)
-        comes = say("takes it as a string")
-        if verdict is not None:
-            comes = say("takes it as a string, where {wanted} belongs", wanted=verdict.wanted)
-        yield context.finding(
-            entry,
-            say(
-                "{value} is a placeholder that nobody filled in; for {path} DeepSpeed {comes}",
-                value=shown_value(node.value()),
-                path=shown(entry.path),
-                comes=comes,
-            ),
-            severity=None if verdict is None else verdict.severity,
-            effect=None if verdict is None else verdict.effect,
+    """Yield one finding for the placeholders of a file, at the first of those that DeepSpeed minds most."""
+    found = [(entry, node, judge(context, entry)) for entry, node in strings(context, Meant.PLACEHOLDER)]
+    if not found:
+        return
+    order = [*Severity]
+    entry, node, verdict = min(
+        found, key=lambda one: order.index(Severity.WARNING if one[2] is None else one[2].severity)
+    )
+    comes = say("takes it as a string")
+    if verdict is not None:
+        comes = say("takes it as a string, where {wanted} belongs", wanted=verdict.wanted)
+    others = [(other, one) for other, one, _ in found if other is not entry]
+    more = say("; {count} more placeholder{en_s}", count=len(others), en_s="" if len(others) == 1 else "s")
+    yield context.finding(
+        entry,
+        say(
+            "{value} is a placeholder that nobody filled in; for {path} DeepSpeed {comes}",
+            value=shown_value(node.value()),
+            path=shown(entry.path),
+            comes=comes,
         )
+        + (more if others else ""),
+        severity=None if verdict is None else verdict.severity,
+        effect=None if verdict is None else verdict.effect,
+        related=[(other, shown_value(one.value())) for other, one in others],
+    )

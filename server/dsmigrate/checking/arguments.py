@@ -1,0 +1,216 @@
+"""What trainings with a config are given besides it: launch lines, files of arguments, and calls around the file."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from dsmigrate.checking.evidence import UPWARD
+from dsmigrate.files.discovery import skipped
+from dsmigrate.files.paths import resolved
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge.elsewhere import only_of_trainer
+from dsmigrate.languages import say
+from dsmigrate.launchers.convert import variables_of
+from dsmigrate.launchers.regions import kind_of, regions
+from dsmigrate.launchers.shell import Command, Word, scan
+from dsmigrate.rules import Arguments
+
+_MOST = 5_000
+"""So many files of a project are looked at by name."""
+_LARGEST = 1 << 18
+"""The largest file that is read, in bytes."""
+_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_WORD = re.compile(rb"(?i)deepspeed|accelerate")
+"""What every file that starts a training with DeepSpeed holds."""
+_FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
+_INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
+_CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
+_TRAINER = "deepspeed"
+"""The argument of the Trainer that names a config."""
+_DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
+"""Calls whose arguments have the defaults of Transformers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Arguments of a file, relative to ``folder``, and the argument ("" for none) that each path is the value of."""
+
+    arguments: Arguments
+    folder: Path
+    paths: tuple[tuple[str, str], ...]
+    through: Path | None = None
+    """The file of Accelerate that names a config, for which what names this file counts."""
+
+
+def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
+    """Return what the trainings with a config are given, and why the Trainer reads it, "" where nothing says so.
+
+    Looks at launchers, Makefiles, READMEs, YAML files and scripts of the project; nothing is run. What differs from
+    run to run, and what cannot be read, is left out.
+    """
+    config = resolved(config)
+    root = next(
+        (folder for folder in config.parents[:UPWARD] if any((folder / mark).exists() for mark in _ROOTS)),
+        config.parent,
+    )
+    naming = list(_naming(config, root))
+    for given in list(naming):
+        if given.through is not None and given.through != config:
+            naming += [one for one in _naming(given.through, root) if one.through is None]
+    found = tuple(given.arguments for given in naming if given.through is None)
+    handing = next((one for one in naming if any(name == _TRAINER for name, _ in one.paths)), None)
+    if handing is not None:
+        return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
+    trainer = next((one for one in found if not only_of_trainer().isdisjoint(one.values)), None)
+    return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
+
+
+def _naming(file: Path, root: Path) -> Iterator[_Given]:
+    """Yield what is given along with a file, with the paths that mean it alone."""
+    for given in _of_project(root).get(file.name, ()):
+        paths = tuple(one for one in given.paths if _means(one[1], given.folder, root, file))
+        if paths:
+            yield replace(given, paths=paths)
+
+
+def written(text: str) -> Arguments:
+    """Return the arguments of a command line as a person writes them behind ``--arguments``."""
+    commands = scan(text).commands
+    return Arguments("--arguments", _values(commands[0].words if commands else (), {}))
+
+
+def forget() -> None:
+    """Look at the files again: some of them have changed."""
+    _of_project.cache_clear()
+
+
+@functools.cache
+def _of_project(root: Path) -> dict[str, list[_Given]]:
+    """Return what the files of a project give, by the names of the files that it is given with."""
+    found: dict[str, list[_Given]] = {}
+    for file in _files(root):
+        for given in _of_file(file, root):
+            for name in {PurePosixPath(path).name for _, path in given.paths}:
+                found.setdefault(name, []).append(given)
+    return found
+
+
+def _files(root: Path) -> Iterator[Path]:
+    count = 0
+    for folder, names, files in os.walk(root):
+        here = Path(folder)
+        names[:] = sorted(name for name in names if not skipped(here / name))
+        for name in sorted(files):
+            count += 1
+            if count > _MOST:
+                return
+            if name.endswith(".py") or kind_of(name, "") or "." not in name:
+                yield here / name
+
+
+def _of_file(file: Path, root: Path) -> Iterator[_Given]:
+    try:
+        data = read(file, _LARGEST)
+    except SourceError:
+        return
+    if _WORD.search(data) is None or b"\0" in data:
+        return
+    text = data.decode("utf-8", "replace")
+    name = file.relative_to(root).as_posix()
+    if file.suffix == ".py":
+        yield from _of_script(text, name, file.parent)
+        return
+    kind = kind_of(file.name, text.partition("\n")[0])
+    if kind == "yaml" and (named := _NAMED.search(text)) is not None:
+        yield from _of_yaml(text, name, file.parent, named)
+    if kind == "yaml" and (inner := _INNER.search(text)) is not None:
+        yield _Given(Arguments(name, {}), file.parent, (("", inner[1]),), resolved(file))
+    if kind:
+        variables = variables_of(text, kind)
+        for region in regions(text, kind):
+            for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
+                yield _of_command(
+                    command, f"{name}:{text.count(chr(10), 0, command.start) + 1}", file.parent, variables
+                )
+
+
+def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:
+    values = _values(command.words, variables)
+    paths = [(name, value) for name, value in values.items() if value and "." in value]
+    return _Given(Arguments(place, values), folder, tuple(paths))
+
+
+def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str | None]:
+    """Return the values of the flags among words; what stands without a flag has its own text as its name."""
+    values: dict[str, str | None] = {}
+    name = ""
+    for word in words:
+        text = _expanded(word, variables)
+        flag = None if text is None else _FLAG.fullmatch(text)
+        if flag is not None:
+            name = flag[1].replace("-", "_")
+            values[name] = flag[2] or ""
+            name = "" if flag[2] is not None else name
+        elif name:
+            values[name] = text
+            name = ""
+    return values
+
+
+def _expanded(word: Word, variables: dict[str, str]) -> str | None:
+    """Return a word with its variables; of a path below a variable that nobody knows, the rest."""
+    whole = word.expanded(variables)
+    if whole is not None or "/" not in word.text:
+        return whole
+    pieces = [piece if isinstance(piece, str) else variables.get(piece[0], "\0") for piece in word.pieces]
+    tail = "".join(pieces).rpartition("\0")[2]
+    return tail.lstrip("/") if tail.startswith("/") else None
+
+
+def _of_yaml(text: str, name: str, folder: Path, named: re.Match[str]) -> Iterator[_Given]:
+    from dsmigrate.convert.model import ConvertError  # noqa: PLC0415 - few projects have such a file
+    from dsmigrate.convert.yaml_tree import read as read_yaml  # noqa: PLC0415
+
+    try:
+        entries = read_yaml(text).entries or ()
+    except ConvertError:
+        return
+    values = {entry.name: str(entry.value) for entry in entries if isinstance(entry.value, (str, bool, int, float))}
+    place = f"{name}:{text.count(chr(10), 0, named.start()) + 1}"
+    yield _Given(Arguments(place, dict(values)), folder, ((_TRAINER, named[1]),))
+
+
+def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
+    from dsmigrate.convert.model import ConvertError  # noqa: PLC0415 - few projects have such a script
+    from dsmigrate.convert.python_calls import EXPRESSION, script_of  # noqa: PLC0415
+
+    if _CALLED.search(text) is None:
+        return
+    try:
+        script = script_of(text)
+    except ConvertError:
+        return
+    for call in script.calls_with(_TRAINER):
+        config = call.arguments[_TRAINER].value
+        if isinstance(config, str):
+            values = {one.name: None if one.value is EXPRESSION else str(one.value) for one in call.arguments.values()}
+            given = Arguments(f"{name}:{script.line_of(call)}", values, whole=call.is_whole and call.name in _DEFAULTS)
+            yield _Given(given, folder, ((_TRAINER, config),))
+
+
+def _means(path: str, folder: Path, root: Path, config: Path) -> bool:
+    """Return whether a path of a launcher is a config: from its folder, from the root, or by what the path ends in."""
+    parts = tuple(part for part in PurePosixPath(path).parts if part not in {".", "..", "/"})
+    if not parts or parts[-1] != config.name:
+        return False
+    there = [found for base in (folder, root) if (found := base / path).is_file()]
+    if there:
+        return any(resolved(found) == config for found in there)
+    return config.parts[-len(parts) :] == parts or PurePosixPath(path).is_absolute()

@@ -1,0 +1,64 @@
+"""The model that a config trains: beside it, named, or of a size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dsmigrate.checking.job import check_file
+from dsmigrate.settings.check import CheckSettings
+from dsmigrate.settings.errors import SettingsError
+
+STAGE3 = '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}'
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "ds_config.json"
+    file.write_text(STAGE3, encoding="utf-8")
+    return file
+
+
+def codes(file: Path, settings: CheckSettings) -> set[str]:
+    return {finding.code for finding in check_file(file, settings).findings}
+
+
+def test_a_model_beside_the_config_is_found(config: Path) -> None:
+    (config.parent / "config.json").write_text(json.dumps({"model_type": "olmoe"}), encoding="utf-8")
+    assert "DS473" in codes(config, CheckSettings())
+
+
+@pytest.mark.parametrize("text", ['{"model_type": "nobody"}', '{"hidden_size": 8}', "{", "[]"])
+def test_what_is_no_model_of_a_known_family_is_passed_over(config: Path, text: str) -> None:
+    (config.parent / "config.json").write_text(text, encoding="utf-8")
+    assert "DS473" not in codes(config, CheckSettings())
+
+
+def test_a_model_that_is_named_is_held_against_the_memory_of_the_gpus(config: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
+    settings = CheckSettings(model=model, world_size=2, gpu_memory=24.0)
+    (found,) = [one for one in check_file(config, settings).findings if one.code == "DS966"]
+    assert found.message.startswith(f"{model} needs about ")
+    assert "DS966" not in codes(config, CheckSettings(model=model, world_size=64, gpu_memory=80.0))
+    assert "DS966" not in codes(config, CheckSettings(model=model, gpu_memory=24.0))
+
+
+def test_a_model_that_is_named_must_be_there(config: Path) -> None:
+    with pytest.raises(SettingsError, match=r"--model: .*no such file or folder"):
+        check_file(config, CheckSettings(model=config.parent / "nowhere"))
+
+
+def test_a_size_stands_for_a_typical_model(config: Path) -> None:
+    config.write_text(
+        '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_param": '
+        '{"device": "nvme", "nvme_path": "/l"}}}',
+        encoding="utf-8",
+    )
+    (found,) = [
+        one for one in check_file(config, CheckSettings(parameters=11_000_000_000)).findings if one.code == "DS533"
+    ]
+    assert "a typical model of this size" in found.message
