@@ -99,7 +99,7 @@ class Handle(Kernel):
                 fits = isinstance(value, int) and -MOST_OF_C <= value < MOST_OF_C
             if not fits:
                 raise TypeError(f"incompatible constructor arguments: {name}={value!r}")
-        return self
+        return Kernel(1)
 
 
 def main() -> None:
@@ -144,6 +144,7 @@ class Judge:
         accelerator = type(deepspeed.accelerator.get_accelerator())
         accelerator.is_fp16_supported = lambda *_: True
         accelerator.supported_dtypes = lambda *_: [torch.float, torch.half, torch.bfloat16]
+        accelerator.device_count = lambda *_: 1  # some releases ask numactl
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         deepspeed.init_distributed("gloo")
         torch.set_num_threads(1)

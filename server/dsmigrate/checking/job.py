@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.suppression import visible
 from dsmigrate.document import Document, DocumentError, parse_bytes
@@ -108,7 +108,7 @@ def _check(
     asked = Settings(
         version=release[0],
         consumer=consumer,
-        facts=facts(settings),
+        facts=facts(settings, folder),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
     )
@@ -141,8 +141,9 @@ def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
     return guess.value, guess.why
 
 
-def facts(settings: CheckSettings) -> Facts:
-    """Return what the settings say beside the file, in the units of the rules."""
+def facts(settings: CheckSettings, folder: Path | None = None) -> Facts:
+    """Return what the settings say beside the file, and what lies around it, in the units of the rules."""
+    around = frameworks_for(folder)
     memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
     return Facts(
         world_size=settings.world_size,
@@ -150,4 +151,6 @@ def facts(settings: CheckSettings) -> Facts:
         parameters=settings.parameters,
         hardware=settings.hardware,
         before=settings.before,
+        transformers=settings.transformers or around.get("transformers"),
+        accelerate=settings.accelerate or around.get("accelerate"),
     )

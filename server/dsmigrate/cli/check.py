@@ -55,6 +55,8 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
 @click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
+@click.option("--transformers-version", metavar="VERSION", help="Transformers release [the one pinned, or installed].")
+@click.option("--accelerate-version", metavar="VERSION", help="Accelerate release [the same].")
 @click.option(
     "--min-severity",
     type=click.Choice([severity.value for severity in Severity]),

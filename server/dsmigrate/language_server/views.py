@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import Guess, consumer_for, installed_in, release_for
+from dsmigrate.checking.job import facts
 from dsmigrate.document import Document
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
-from dsmigrate.rules import Facts, Settings
+from dsmigrate.rules import Settings
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.settings import EditorSettings
-
-GIB = 1 << 30
 
 
 def make(
@@ -35,19 +34,12 @@ def make(
     asked = settings.check
     release = _release(document.folder, settings)
     consumer = Guess(asked.consumer.value, "") if asked.consumer is not None else consumer_for(tree, document.folder)
-    gpu_memory = asked.gpu_memory
     return View(
         tree,
         Settings(
             version=release.value or None,
             consumer=Consumer(consumer.value),
-            facts=Facts(
-                world_size=asked.world_size,
-                gpu_memory=None if gpu_memory is None else int(gpu_memory * GIB),
-                parameters=asked.parameters,
-                hardware=asked.hardware,
-                before=asked.before,
-            ),
+            facts=facts(asked, document.folder),
             select=asked.select,
             ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),
         ),

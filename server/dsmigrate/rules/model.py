@@ -134,7 +134,8 @@ class Facts:
     """What is known beside the file; None is unknown.
 
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
-    is a lower-case name such as ``v100``, ``before`` the release that one comes from.
+    is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``transformers`` and
+    ``accelerate`` are the releases of these that hand the config on.
     """
 
     world_size: int | None = None
@@ -142,6 +143,8 @@ class Facts:
     parameters: int | None = None
     hardware: str | None = None
     before: str | None = None
+    transformers: str | None = None
+    accelerate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from dsmigrate.document import Document, TextEdit
-from dsmigrate.document import edits as editing
-from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.known_bugs import met
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.known_bugs import avoiding, met
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -53,21 +50,5 @@ def check(context: Context) -> Iterator[Finding]:
             else say("{what} (known bug `{bug}`)", what=bug.said, bug=bug.id),
             severity=Severity(bug.severity),
             effect=Effect(bug.effect),
-            fixes=[_fix(context, bug)],
+            fixes=[avoiding(context, bug)],
         )
-
-
-def _fix(context: Context, bug: Bug) -> Fix | None:
-    """Return the fix that writes the settings that avoid a bug; None where only another release helps."""
-    steps: list[Callable[[Document], tuple[TextEdit, ...]]] = []
-    for key, value in bug.sets.items():
-        path, given = context.path_of(key), context.has(key)
-        steps.append(
-            lambda document, path=path, value=value, given=given: (  # type: ignore[misc]
-                editing.replace(document, path, value) if given else editing.insert(document, path, value)
-            )
-        )
-    for key in filter(context.has, bug.removes):
-        path = context.path_of(key)
-        steps.append(lambda document, path=path: editing.remove(document, path))  # type: ignore[misc]
-    return context.fix_all(say("Write {avoided}", avoided=bug.avoided), steps, safe=False) if steps else None
