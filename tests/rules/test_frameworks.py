@@ -11,6 +11,7 @@ from dsmigrate.document import parse
 from dsmigrate.facts.sources import read_toml
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.bugs import Bug, of_frameworks
+from dsmigrate.knowledge.versions import order
 from dsmigrate.rules import Facts, Finding, Settings, check
 
 FOLDER = Path(__file__).parents[2] / "schemas" / "deepspeed"
@@ -52,3 +53,18 @@ def test_what_is_filled_is_what_the_sources_say() -> None:
         one = next(one for one in of_frameworks() if one.id == f"{name}-prefetch-fraction")
         assert (one.first, one.last) == tuple(spans[0][:2])
         assert "int(" in spans[1][2]
+
+
+@pytest.mark.parametrize("name", ["transformers", "accelerate"])
+def test_every_key_that_is_said_to_be_filled_was_or_is_filled(name: str) -> None:
+    facts = read_toml(FOLDER / "consumers.toml")[name]
+    derived = json.loads((FOLDER / "consumers" / f"{name}.json").read_text(encoding="utf-8"))
+    newest, filled = derived["releases"][-1], derived["fills"]
+    last = {path: spans[-1][1] for path, spans in filled.items()}
+    for path, until in facts.get("filled_until", {}).items():
+        assert order(last[path]) < order(until) <= order(derived["releases"][derived["releases"].index(last[path]) + 1])
+    gone = {path for path, release in last.items() if release != newest and "." in path}
+    assert gone - facts.get("filled_until", {}).keys() <= {
+        "zero_optimization.offload_optimizer.device",
+        "zero_optimization.offload_param.device",
+    }

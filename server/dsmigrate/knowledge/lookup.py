@@ -246,6 +246,12 @@ class Knowledge:
         return own
 
 
+def was_filled(path: str, consumer: Consumer, release: str | None) -> bool:
+    """Return whether a release of a consumer fills a key that later ones do not; False where it is not known."""
+    until = store.index()["consumers"][consumer.value].get("filled_until", {}).get(path)
+    return release is not None and until is not None and order(release) < order(until)
+
+
 def _make_room(answers: dict[Any, Any]) -> None:
     if len(answers) >= _MOST:
         answers.clear()

@@ -51,8 +51,7 @@ from dsmigrate.rules.registry import rule
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each difference, at the first of its keys that the file gives."""
-    released = {Consumer.TRANSFORMERS: context.facts.transformers, Consumer.ACCELERATE: context.facts.accelerate}
-    release = released.get(context.consumer)
+    release = context.consumer_release
     if release is None:
         return
     for found in met_through(context, context.consumer.value, release):
