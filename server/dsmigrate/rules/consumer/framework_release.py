@@ -36,7 +36,6 @@ from dsmigrate.rules.registry import rule
             '{"warmup_num_steps": «"auto"»}}}\n',
             consumer=Consumer.ACCELERATE,
             facts=Facts(accelerate="1.10.1"),
-            accepted=None,  # which is up to the script
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}\n',
