@@ -7,8 +7,9 @@ and a first step of that release's own code (fetched from the package index). ``
 interpreter for releases from 0.14.4 on, ``--older-python`` one with a torch of their time for those before
 (docs/target-versions.md). Printed are every disagreement, and a table of rules and releases: ``R`` is judged by
 running (refused, or failing in a step, as the rule says), ``s``: the release takes it, and the code that the rule names
-is that of the newest release, ``d``: that code is another one, ``-``: the rule says nothing there and nothing is
-refused, ``?``: not judged, ``x``: a disagreement. The command exits with 1 when there is one.
+is that of the newest release, ``l``: it is another one, and has the lines of ``tests/rules/agreement/signs.toml``,
+``d``: it is another one, and nobody has read it, ``-``: the rule says nothing there and nothing is refused, ``?``: not
+judged, ``x``: a disagreement. The command exits with 1 when there is one.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     sources, codes = Sources(default_cache(), default_index()), tuple(args.rules)
     newest, usual = sources.root(knowledge().version), os.environ.get("DSMIGRATE_TORCH_PYTHON", sys.executable)
     asked = args.releases or history.minors(index()["releases"])
+    read = history.signed({release: sources.root(release) for release in asked})
     table: dict[str, dict[str, str]] = defaultdict(dict)
     wrong = 0
     for release in asked:
@@ -68,7 +70,8 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"{one.asked.case.name} in {release}: {one.answer.reason or one.answer.error}")
         for rule in every_rule():
             if rule.code.startswith(codes):
-                table[rule.code][release] = history.cell(by_rule[rule.code], history.is_same(rule, root, newest))
+                same, lines = history.is_same(rule, root, newest), release in read.get(rule.code, ())
+                table[rule.code][release] = history.cell(by_rule[rule.code], same, lines=lines)
         counts = Counter(one.outcome for one in told)
         print(f"{release}: " + ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items()), flush=True)
     show([rule for rule in every_rule() if rule.code in table], table)

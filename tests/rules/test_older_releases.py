@@ -80,6 +80,9 @@ def test_a_rule_holds_for_the_releases_that_do_as_it_says(
 def test_what_fails_where_is_told_as_the_release_does() -> None:
     effects = [found(accumulation("int8", 1), version, "DS341")[0].effect.value for version in ("0.18.9", "0.19.8")]
     assert effects == ["risky", "crash"]
+    nvme = {"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme"}}}
+    effects = [found(nvme, version, "DS515")[0].effect.value for version in ("0.10.0", "0.10.1")]
+    assert effects == ["ignored", "misread"]
     params = {"cycle_min_lr": 0.1, "cycle_max_lr": 1, "cycle_first_step_size": 0}
     assert found({"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": params}}, "0.9.5", "DS732")
 

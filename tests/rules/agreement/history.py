@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dsmigrate.derivation import known_bugs
 from dsmigrate.document import Document, parse
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.versions import order
@@ -27,6 +28,7 @@ from .compare import takes_more
 from .judging import Answer, judge
 from .stated import case, refused
 
+SIGNS = Path(__file__).with_name("signs.toml")
 FAILS = frozenset({Effect.CRASH, Effect.REJECTED})
 
 
@@ -158,12 +160,20 @@ def _outcome(asked: Asked, before: Answer, after: Answer | None) -> Outcome:
     return Outcome.UNJUDGED if before.verdict == "unjudged" else Outcome.AGREES
 
 
-def cell(told: Iterable[Told], same: bool | None) -> str:
+def signed(releases: Mapping[str, Path]) -> dict[str, set[str]]:
+    """Return the rules of signs.toml with those releases, unpacked at the paths, whose sources have the lines."""
+    ordered = sorted(releases, key=order)
+    read = {code: {**entry, "first": ordered[0]} for code, entry in known_bugs.read(SIGNS).items()}
+    return {one.name: set(one.signed) for one in known_bugs.verify(read, ordered, releases)}
+
+
+def cell(told: Iterable[Told], same: bool | None, *, lines: bool = False) -> str:
     """Return what a table says of a rule at a release; ``same`` is whether the code that it names is that of today.
 
     ``x`` is a disagreement; ``R`` is judged by running: the release refuses or fails as said; ``s`` and ``d``: it takes
-    what the rule speaks of, and the code named is that of the newest release, or another one; ``-``: the rule says
-    nothing there, and the release runs the examples as well as the others say; ``?``: not judged.
+    what the rule speaks of, and the code named is that of the newest release, or another one; ``l``: another one, with
+    the ``lines`` of signs.toml; ``-``: the rule says nothing there, and the release runs the examples as well as the
+    others say; ``?``: not judged.
     """
     those = list(told)
     if any(one.outcome in WRONG for one in those):
@@ -174,7 +184,7 @@ def cell(told: Iterable[Told], same: bool | None) -> str:
         return "R"
     if judged and not spoken and not any(one.asked.findings for one in those):
         return "-"
-    return "?" if same is None else "s" if same else "d"
+    return "s" if same else "l" if lines else "?" if same is None else "d"
 
 
 def is_same(rule: Rule, root: Path, newest: Path) -> bool | None:
