@@ -150,7 +150,7 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
             yield finding
     if part.document.root is None:
         return
-    known = facts(settings, folder)
+    known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
     asked = RuleSettings(release, part.consumer, known, settings.select, ignored)
@@ -177,7 +177,7 @@ def _mended(
         if found.masked.unknown or not found.is_whole:
             continue  # what a finding rests on may be an expression
         consumer = settings.consumer or Consumer(consumer_for(found.document, folder).value)
-        asked = RuleSettings(release, consumer, facts(settings, folder), settings.select, settings.ignore)
+        asked = RuleSettings(release, consumer, facts(settings, folder, consumer), settings.select, settings.ignore)
         plain = _plain(text)
 
         def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:

@@ -108,7 +108,7 @@ def _check(
     asked = Settings(
         version=release[0],
         consumer=consumer,
-        facts=facts(settings, folder),
+        facts=facts(settings, folder, consumer),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
     )
@@ -141,9 +141,9 @@ def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
     return guess.value, guess.why
 
 
-def facts(settings: CheckSettings, folder: Path | None = None) -> Facts:
+def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consumer = Consumer.DEEPSPEED) -> Facts:
     """Return what the settings say beside the file, and what lies around it, in the units of the rules."""
-    around = frameworks_for(folder)
+    around = frameworks_for(folder) if consumer is not Consumer.DEEPSPEED else {}
     memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
     return Facts(
         world_size=settings.world_size,

@@ -39,7 +39,7 @@ def make(
         Settings(
             version=release.value or None,
             consumer=Consumer(consumer.value),
-            facts=facts(asked, document.folder),
+            facts=facts(asked, document.folder, Consumer(consumer.value)),
             select=asked.select,
             ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),
         ),
