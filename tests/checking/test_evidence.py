@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.checking.evidence import consumer_for, pin_in, pin_rank, release_for
+from dsmigrate.checking.evidence import consumer_for, frameworks_for, pin_in, pin_rank, release_for
 from dsmigrate.document import parse
 from dsmigrate.knowledge import knowledge
 
@@ -87,3 +87,14 @@ AUTO = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}}'
 def test_auto_and_scripts_say_who_reads_it(tmp_path: Path, text: str, script: str, consumer: str) -> None:
     (tmp_path / "train.py").write_text(script, encoding="utf-8")
     assert consumer_for(parse(text), tmp_path).value == consumer
+
+
+def test_pins_say_the_releases_of_frameworks_too(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(
+        "transformers[torch]==4.44.2\ntransformers-stream==1.0.0\n", encoding="utf-8"
+    )
+    inner = tmp_path / "configs"
+    inner.mkdir()
+    (inner / "uv.lock").write_text('[[package]]\nname = "accelerate"\nversion = "0.30.1"\n', encoding="utf-8")
+    assert frameworks_for(inner) == {"transformers": "4.44.2", "accelerate": "0.30.1"}
+    assert frameworks_for(None) == {}

@@ -304,3 +304,16 @@ def test_notes_wait_while_the_file_is_rejected(folder: Path, capsys: Captured) -
     (folder / "ds_note.json").write_text(text.replace("7", "2"), encoding="utf-8")
     run(["check", "ds_note.json"])
     assert "[DS103]" in capsys.readouterr().out
+
+
+def test_the_release_of_a_framework_is_the_pinned_one_or_the_one_asked_for(folder: Path, capsys: Captured) -> None:
+    text = '{"train_batch_size": "auto", "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}'
+    (folder / "auto.json").write_text(text, encoding="utf-8")
+    (folder / "requirements.txt").write_text("transformers==4.40.1\n", encoding="utf-8")
+    asked = ("check", "auto.json", "--select", "DS822")
+    assert run([*asked]) == 1
+    assert "Transformers Trainer 4.40.1: `stage3_prefetch_bucket_size` is filled" in capsys.readouterr().out
+    assert run([*asked, "--transformers-version", "4.50.0"]) == 0
+    assert run([*asked, "--consumer", "accelerate", "--accelerate-version", "0.30.1"]) == 1
+    assert "Accelerate 0.30.1" in capsys.readouterr().out
+    assert run([*asked, "--transformers-version", "newest"]) == 2

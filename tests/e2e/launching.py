@@ -1,8 +1,9 @@
 """Starts training scripts: in warm processes, or as a person would.
 
 ``DSMIGRATE_TORCH_PYTHON`` names the interpreter that has torch and deepspeed; this one by default. With
-``DSMIGRATE_E2E_RELEASE``, the DeepSpeed release that it has, scripts are converted for that one. A busy machine needs
-more than 60 seconds for a run: ``DSMIGRATE_E2E_TIMEOUT``.
+``DSMIGRATE_E2E_RELEASE``, the DeepSpeed release that it has, scripts are converted for that one; with
+``DSMIGRATE_E2E_SOURCES``, a folder that holds ``deepspeed``, that is imported instead of the installed one. A busy
+machine needs more than 60 seconds for a run: ``DSMIGRATE_E2E_TIMEOUT``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def _site_folders() -> list[str]:
     """What every training process finds first when it imports something."""
     release = target_release()
     is_old = release is not None and tuple(map(int, release.split("."))) <= NEEDS_INTEL_UNTIL
-    return [str(HERE / "site"), *([str(HERE / "older_site")] if is_old else [])]
+    sources = os.environ.get("DSMIGRATE_E2E_SOURCES")
+    return [str(HERE / "site"), *([str(HERE / "older_site")] if is_old else []), *([sources] if sources else [])]
 
 
 def training_environment() -> dict[str, str]:

@@ -86,18 +86,20 @@ class Step(Kernel):
 
 
 class Handle(Kernel):
-    """The constructor of an I/O handle, which takes C integers and truth values."""
+    """The constructor of an I/O handle, which takes C integers and truth values, by name or in this order."""
 
-    def __call__(self, *_: object, **settings: object) -> Kernel:
+    names = ("block_size", "queue_depth", "single_submit", "overlap_events", "intra_op_parallelism")
+
+    def __call__(self, *placed: object, **settings: object) -> Kernel:
         """Open nothing."""
-        for name, value in settings.items():
+        for name, value in (*zip(self.names, placed, strict=False), *settings.items()):
             if name in {"single_submit", "overlap_events"}:
                 fits = value is None or isinstance(value, (int, float))
             else:
                 fits = isinstance(value, int) and -MOST_OF_C <= value < MOST_OF_C
             if not fits:
                 raise TypeError(f"incompatible constructor arguments: {name}={value!r}")
-        return self
+        return Kernel(1)
 
 
 def main() -> None:
@@ -125,20 +127,24 @@ class Judge:
         cpuinfo.get_cpu_info = lambda: {"vendor_id_raw": "any"}  # asks for a second, each time
         import deepspeed  # noqa: PLC0415 - after its talk was sent elsewhere
         import deepspeed.comm.torch  # noqa: PLC0415
+        import hjson  # noqa: PLC0415
         import torch  # noqa: PLC0415
         from deepspeed.ops.adam import DeepSpeedCPUAdam  # noqa: PLC0415
         from deepspeed.ops.op_builder.builder import OpBuilder  # noqa: PLC0415
-        from deepspeed.ops.op_builder.cpu import NotImplementedBuilder  # noqa: PLC0415
         from deepspeed.runtime import config  # noqa: PLC0415
-        from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config  # noqa: PLC0415
 
-        self.deepspeed, self.torch, self.runtime, self.cpu_adam = deepspeed, torch, config, DeepSpeedCPUAdam
-        self.load = load_ds_config
+        self.deepspeed, self.torch, self.hjson, self.runtime = deepspeed, torch, hjson, config
+        self.cpu_adam = DeepSpeedCPUAdam
         deepspeed.comm.torch.build_shm_op = lambda: None
-        for builder in (OpBuilder, NotImplementedBuilder):
-            builder.load = lambda *_, **__: Kernel(1)
+        OpBuilder.load = lambda *_, **__: Kernel(1)
+        with contextlib.suppress(ImportError):  # before 0.9.1 there is none
+            from deepspeed.ops.op_builder.cpu import NotImplementedBuilder  # noqa: PLC0415
+
+            NotImplementedBuilder.load = OpBuilder.load
         accelerator = type(deepspeed.accelerator.get_accelerator())
         accelerator.is_fp16_supported = lambda *_: True
+        accelerator.supported_dtypes = lambda *_: [torch.float, torch.half, torch.bfloat16]
+        accelerator.device_count = lambda *_: 1  # some releases ask numactl
         os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         deepspeed.init_distributed("gloo")
         torch.set_num_threads(1)
@@ -180,7 +186,8 @@ class Judge:
         if "text" not in asked:
             return copy.deepcopy(asked["config"])
         Path("ds_config.json").write_text(asked["text"], encoding="utf-8")
-        return self.load("ds_config.json")
+        with Path("ds_config.json").open(encoding="utf-8") as file:
+            return self.hjson.load(file, object_pairs_hook=self.runtime.dict_raise_error_on_duplicate_keys)
 
     def shallow(self, asked: Answer, world: int) -> object:
         """Return what DeepSpeedConfig makes of the config for a world size."""
@@ -223,6 +230,7 @@ class Judge:
                 if engine is not None:
                     engine.destroy()
             self.torch.set_default_dtype(self.dtype)
+            self.torch.set_grad_enabled(True)
 
     def step(self, engine: Any) -> None:
         """Train until an optimizer step was due, and taken."""

@@ -15,7 +15,7 @@ from dsmigrate.derivation.index import UnreachableError
 from dsmigrate.document import parse
 from dsmigrate.rules import Example, check
 from dsmigrate.rules.fixing import fix_all
-from tests.rules.agreement import releases
+from tests.rules.agreement import history, releases
 from tests.rules.agreement.case import Case
 from tests.rules.agreement.compare import settings
 from tests.rules.agreement.generate import cases
@@ -103,3 +103,17 @@ def test_earlier_releases_refuse_no_example_that_is_said_to_load() -> None:
             if (answer.verdict == "accepted") is (example.accepted is False):
                 wrongly.append(f"{case.name} in {version}: says {example.accepted}, DeepSpeed says {answer}")
     assert wrongly == [], "\n".join(wrongly)
+
+
+@pytest.mark.derivation
+@pytest.mark.parametrize("version", ["0.15.4", "0.17.6"])
+def test_no_rule_and_no_fix_contradicts_an_earlier_release(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        root = releases.sources().root(version)
+    except UnreachableError as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("DSMIGRATE_E2E_RELEASE", version)
+    monkeypatch.setenv("DSMIGRATE_E2E_SOURCES", str(root))
+    told = history.tell(list(history.examples(version)))
+    assert [str(one) for one in told if one.outcome in history.WRONG] == []
+    assert sum(one.outcome is history.Outcome.AGREES for one in told) > len(told) * 0.85

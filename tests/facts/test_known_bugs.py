@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsmigrate.facts.known_bugs import compiled, newest, problems
+from dsmigrate.facts.known_bugs import compiled, newest, problems, problems_of_packages
 
 RELEASES = ("0.18.0", "0.18.1", "0.18.2")
 KNOWN = {"bf16.enabled", "zero_optimization.stage"}
@@ -71,3 +71,11 @@ def test_the_package_loads_the_release_that_is_right_again_and_no_signs() -> Non
 def test_the_last_release_with_bugs_is_that_of_the_last_bug() -> None:
     assert newest({"a": entry(last="0.18.0"), "b": entry(last="0.18.1")}, RELEASES) == "0.18.1"
     assert newest({"a": entry(last="0.18.0"), "b": entry(last=None)}, RELEASES) == "0.18.2"
+
+
+def test_a_difference_names_a_package_and_its_releases() -> None:
+    packages = {"transformers": ("4.30.2", "4.31.0", "4.32.1")}
+    whole = entry(package="transformers", first="4.30.2", last="4.31.0", deepspeed="0.18.1")
+    assert problems_of_packages({"a": whole}, packages, RELEASES, KNOWN) == []
+    for wrong in ({"package": "trl"}, {"deepspeed": "0.18"}, {"first": "0.18.0"}):
+        assert problems_of_packages({"a": {**whole, **wrong}}, packages, RELEASES, KNOWN)

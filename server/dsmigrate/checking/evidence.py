@@ -17,11 +17,9 @@ from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.languages import say
 
-_PIN = re.compile(
-    r"(?im)^[^#\n]*?(?<![\w./-])deepspeed(?:\[[^\]\n]{0,200}\])?[\"']?\s*(?:~=|={1,2})\s*[\"']?([0-9]+(?:\.[0-9]+)+)"
-)
-_LOCKED = re.compile(r'(?im)^name\s*=\s*"deepspeed"\s*\n(?:.*\n)?version\s*=\s*"([0-9]+(?:\.[0-9]+)+)"')
-_PIPFILE = re.compile(r'"deepspeed":\s*\{[^}]{0,4000}"version":\s*"==([0-9]+(?:\.[0-9]+)+)"')
+DEEPSPEED = "deepspeed"
+FRAMEWORKS = ("transformers", "accelerate")
+"""Packages that hand configs on, whose release is looked for as well."""
 _PINNING = (
     "requirements*.txt",
     "requirements/*.txt",
@@ -63,6 +61,20 @@ def release_for(folder: Path) -> Guess:
     return _release_for(resolved(folder))
 
 
+def frameworks_for(folder: Path | None) -> dict[str, str]:
+    """Return the releases of Transformers and Accelerate that a config in ``folder`` is for, as far as they are known.
+
+    The one pinned nearest upward, else the one installed beside dsmigrate.
+    """
+    return {} if folder is None else dict(_frameworks_for(resolved(folder)))
+
+
+@functools.cache
+def _frameworks_for(folder: Path) -> tuple[tuple[str, str], ...]:
+    found = ((name, next((pin for _, pin in _upward(folder, name, [])), "") or _installed(name)) for name in FRAMEWORKS)
+    return tuple((name, release) for name, release in found if release)
+
+
 def installed_in(interpreter: Path) -> str | None:
     """Return the DeepSpeed release that is installed for a Python, from the name of its metadata; nothing is run."""
     for folder in dict.fromkeys((interpreter.parent.parent, resolved(interpreter).parent.parent)):
@@ -77,25 +89,23 @@ def installed_in(interpreter: Path) -> str | None:
 def forget() -> None:
     """Look at the files around configs again: some of them have changed."""
     _release_for.cache_clear()
+    _frameworks_for.cache_clear()
     _imports.cache_clear()
 
 
 @functools.cache
 def _release_for(folder: Path) -> Guess:
     unread: list[str] = []
-    for directory in (folder, *folder.parents)[:UPWARD]:
-        for file, pinned in _pins(directory, unread):
-            if _known(pinned):
-                return Guess(pinned, "; ".join((say("pinned in {name}", name=file.name), *unread)))
-        if (directory / ".git").exists():
-            break
+    for file, pinned in _upward(folder, DEEPSPEED, unread):
+        if _known(pinned):
+            return Guess(pinned, "; ".join((say("pinned in {name}", name=file.name), *unread)))
     guess = unpinned()
     return Guess(guess.value, "; ".join((guess.why, *unread)))
 
 
 def unpinned() -> Guess:
     """Return the release of a config around which nothing pins one: what is installed, else the newest known."""
-    installed = _installed()
+    installed = _installed(DEEPSPEED)
     if installed and _known(installed):
         return Guess(knowledge(installed).version, say("installed here"))
     return Guess(knowledge().version, say("the newest known"))
@@ -117,7 +127,7 @@ def pin_in(name: str, text: str) -> str:
     rank = pin_rank(name)
     if rank is None:
         return ""
-    found = (one.search(text) for one in ((_LOCKED, _PIPFILE) if rank < len(_LOCKING) else (_PIN,)))
+    found = (one.search(text) for one in _expressions(DEEPSPEED, locked=rank < len(_LOCKING)))
     return next((match[1] for match in found if match and _known(match[1])), "")
 
 
@@ -140,9 +150,30 @@ def consumer_for(document: Document, folder: Path | None) -> Guess:
     return Guess(Consumer.TRANSFORMERS.value, say('it holds "auto"'))
 
 
-def _pins(directory: Path, unread: list[str]) -> Iterator[tuple[Path, str]]:
+def _upward(folder: Path, package: str, unread: list[str]) -> Iterator[tuple[Path, str]]:
+    """Yield what pins a package in a folder and in those around it, as far as the project goes."""
+    for directory in (folder, *folder.parents)[:UPWARD]:
+        yield from _pins(directory, package, unread)
+        if (directory / ".git").exists():
+            break
+
+
+@functools.cache
+def _expressions(package: str, *, locked: bool) -> tuple[re.Pattern[str], ...]:
+    """Return what finds the release of a package in a lock file, or in a file of requirements."""
+    number = r"([0-9]+(?:\.[0-9]+)+)"
+    if locked:
+        return (
+            re.compile(rf'(?im)^name\s*=\s*"{package}"\s*\n(?:.*\n)?version\s*=\s*"{number}"'),
+            re.compile(rf'"{package}":\s*\{{[^}}]{{0,4000}}"version":\s*"=={number}"'),
+        )
+    before = rf"(?im)^[^#\n]*?(?<![\w./-]){package}(?:\[[^\]\n]{{0,200}}\])?"
+    return (re.compile(rf"{before}[\"']?\s*(?:~=|={{1,2}})\s*[\"']?{number}"),)
+
+
+def _pins(directory: Path, package: str, unread: list[str]) -> Iterator[tuple[Path, str]]:
     """Yield the files that pin a release, and the release; files that cannot be read are told of in ``unread``."""
-    for patterns, expressions in ((_LOCKING, (_LOCKED, _PIPFILE)), (_PINNING, (_PIN,))):
+    for patterns, locked in ((_LOCKING, True), (_PINNING, False)):
         for pattern in patterns:
             for file in sorted(directory.glob(pattern)):
                 try:
@@ -152,20 +183,20 @@ def _pins(directory: Path, unread: list[str]) -> Iterator[tuple[Path, str]]:
                 except SourceError as error:
                     unread.append(say("{name} is not read: {problem}", name=file.name, problem=error.message))
                     continue
-                for expression in expressions:
+                for expression in _expressions(package, locked=locked):
                     found = expression.search(text)
                     if found:
                         yield file, found[1]
 
 
-def _installed() -> str:
-    """Return the version of DeepSpeed that is installed here, "" for none."""
-    if not any(name.lower().startswith("deepspeed") for place in sys.path for name in _names(place)):
+def _installed(package: str) -> str:
+    """Return the version of a package that is installed here, "" for none."""
+    if not any(name.lower().startswith(package) for place in sys.path for name in _names(place)):
         return ""
     import importlib.metadata  # noqa: PLC0415 - takes longer than checking ten files
 
     try:
-        return importlib.metadata.version("deepspeed")
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
 

@@ -160,7 +160,7 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
             yield finding
     if part.document.root is None:
         return
-    known = facts(settings)
+    known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
     known = replace(known, arguments=(*known.arguments, *part.arguments))
@@ -188,7 +188,7 @@ def _mended(
         if found.masked.unknown or not found.is_whole:
             continue  # what a finding rests on may be an expression
         consumer = settings.consumer or Consumer(consumer_for(found.document, folder).value)
-        asked = RuleSettings(release, consumer, facts(settings), settings.select, settings.ignore)
+        asked = RuleSettings(release, consumer, facts(settings, folder, consumer), settings.select, settings.ignore)
         plain = _plain(text)
 
         def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:

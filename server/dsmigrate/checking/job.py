@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from dsmigrate.checking.arguments import arguments_for, written
-from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.checking.suppression import visible
@@ -132,7 +132,7 @@ def _check(
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
-    known = with_model(facts(settings), settings, folder)
+    known = with_model(facts(settings, folder, consumer), settings, folder)
     asked = Settings(
         version=release[0],
         consumer=consumer,
@@ -168,8 +168,9 @@ def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
     return guess.value, guess.why
 
 
-def facts(settings: CheckSettings) -> Facts:
-    """Return what the settings say beside the file, in the units of the rules."""
+def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consumer = Consumer.DEEPSPEED) -> Facts:
+    """Return what the settings say beside the file, and what lies around it, in the units of the rules."""
+    around = frameworks_for(folder) if consumer is not Consumer.DEEPSPEED else {}
     memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
     return Facts(
         world_size=settings.world_size,
@@ -178,4 +179,6 @@ def facts(settings: CheckSettings) -> Facts:
         hardware=settings.hardware,
         before=settings.before,
         arguments=(written(settings.arguments),) if settings.arguments else (),
+        transformers=settings.transformers or around.get("transformers"),
+        accelerate=settings.accelerate or around.get("accelerate"),
     )

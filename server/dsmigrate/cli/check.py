@@ -57,6 +57,8 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--arguments", metavar="TEXT", help="What the training is started with: '--learning_rate 1e-5 --bf16'.")
 @click.option("--model", metavar="PATH", help="config.json of the model, or a folder; one beside a config is found.")
 @click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
+@click.option("--transformers-version", metavar="VERSION", help="Transformers release [the one pinned, or installed].")
+@click.option("--accelerate-version", metavar="VERSION", help="Accelerate release [the same].")
 @click.option(
     "--min-severity",
     type=click.Choice([severity.value for severity in Severity]),

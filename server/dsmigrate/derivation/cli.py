@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +15,15 @@ import click
 from dsmigrate.derivation import known_bugs, store
 from dsmigrate.derivation import report as reports
 from dsmigrate.derivation.checkout import Checkout
+from dsmigrate.derivation.consumers import READ
+from dsmigrate.derivation.consumers import derive as derive_consumers
 from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.messages import derive as derive_messages
+from dsmigrate.derivation.messages import wheel
 from dsmigrate.derivation.release import Release, derive, derive_all
 from dsmigrate.derivation.sources import Sources, default_cache, default_index
 from dsmigrate.derivation.versions import in_order, parsed
+from dsmigrate.facts.sources import read_toml
 
 
 @dataclass(frozen=True)
@@ -131,13 +136,47 @@ def messages(context: Context, *, check: bool) -> None:
     pip fetches the wheels of the others. What messages.toml says of the texts is not touched.
     """
     checkout = context.checkout
-    made = derive_messages(checkout.folder, context.sources, checkout.releases())
+    _write(derive_messages(checkout.folder, context.sources, checkout.releases()), check=check)
+
+
+def _write(made: Mapping[Path, str], *, check: bool) -> None:
+    """Write files that differ from what is derived, or only name them; exits with 1 if one was to be named."""
     changed = [path for path, text in made.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     for path in changed:
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(made[path], encoding="utf-8", newline="\n")
         click.echo(f"{path} is stale" if check else f"wrote {path}")
     sys.exit(1 if check and changed else 0)
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
+@click.pass_obj
+def consumers(context: Context, *, check: bool) -> None:
+    """Derive what each release of Transformers and Accelerate fills into a config; pip fetches the wheels."""
+    _write(derive_consumers(context.checkout.folder, context.sources), check=check)
+
+
+@main.command()
+@click.pass_obj
+def frameworks(context: Context) -> None:
+    """Check frameworks.toml against the wheels of Transformers and Accelerate, and print a table.
+
+    Exits with 1 when the signs of an entry are in other releases than it names.
+    """
+    folder = context.checkout.folder
+    packages = read_toml(folder / "messages" / "packages.toml")
+    wheels = {
+        name: {
+            release: wheel(context.sources.cache, name, release, packages[name])
+            for release in packages[name]["releases"]
+        }
+        for name in READ
+    }
+    found = known_bugs.verify_in_wheels(known_bugs.read(folder / "frameworks.toml"), wheels)
+    click.echo(known_bugs.table(found))
+    sys.exit(0 if all(one.holds for one in found) else 1)
 
 
 @main.command()

@@ -7,6 +7,7 @@ alternatives; one that is a list wants all of its parts.
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,20 @@ def verify(bugs: Mapping[str, Table], releases: Sequence[str], roots: Mapping[st
 
     Raises DerivationError for a bug of a release that is not among ``releases``.
     """
-    texts = _Texts(roots)
+    texts = _Texts({release: root / PACKAGE for release, root in roots.items()})
     return [_verified(name, bug, releases, texts) for name, bug in bugs.items()]
+
+
+def verify_in_wheels(bugs: Mapping[str, Table], packages: Mapping[str, Mapping[str, Path]]) -> list[Verified]:
+    """Return what frameworks.toml says as the wheels have it: ``packages`` gives each package's releases, oldest first.
+
+    Raises DerivationError as ``verify`` does.
+    """
+    texts = {
+        name: _Texts({release: zipfile.Path(wheel) for release, wheel in wheels.items()})
+        for name, wheels in packages.items()
+    }
+    return [_verified(name, bug, list(packages[bug["package"]]), texts[bug["package"]]) for name, bug in bugs.items()]
 
 
 def table(found: Sequence[Verified]) -> str:
@@ -70,7 +83,7 @@ def table(found: Sequence[Verified]) -> str:
 class _Texts:
     """The files of releases, each read once."""
 
-    def __init__(self, roots: Mapping[str, Path]) -> None:
+    def __init__(self, roots: Mapping[str, Path | zipfile.Path]) -> None:
         self._roots = roots
         self._read: dict[tuple[str, str], str | None] = {}
 
@@ -79,7 +92,7 @@ class _Texts:
 
     def text(self, release: str, file: str) -> str | None:
         if (release, file) not in self._read:
-            path = self._roots[release] / PACKAGE / file
+            path = self._roots[release] / file
             self._read[release, file] = path.read_text(encoding="utf-8") if path.is_file() else None
         return self._read[release, file]
 

@@ -48,7 +48,9 @@ def derive(folder: Path, sources: Sources, releases: Sequence[str]) -> dict[Path
         said: dict[str, Found] = {}
         for release in releases if name == DEEPSPEED else package["releases"]:
             files = (
-                _unpacked(sources.root(release)) if name == DEEPSPEED else _wheel(sources.cache, name, release, package)
+                _unpacked(sources.root(release))
+                if name == DEEPSPEED
+                else members(wheel(sources.cache, name, release, package))
             )
             said[release] = _of_release(files, package, wanted)
         made[folder / "messages" / f"{name}.json"] = _text(said)
@@ -94,8 +96,11 @@ def _unpacked(root: Path) -> Iterator[tuple[str, Any]]:
         yield path.relative_to(root).as_posix(), path.read_bytes
 
 
-def _wheel(cache: Path, name: str, release: str, package: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield name and reader of each file of a wheel, which pip fetches if it is not in the cache."""
+def wheel(cache: Path, name: str, release: str, package: Mapping[str, Any]) -> Path:
+    """Return the wheel of a release, which pip fetches if it is not in the cache.
+
+    Raises DerivationError when pip cannot.
+    """
     folder = cache.parent / "wheels"
     pattern = f"{name}-{release}-*.whl"
     if not any(folder.glob(pattern)):
@@ -103,7 +108,12 @@ def _wheel(cache: Path, name: str, release: str, package: Mapping[str, Any]) -> 
         command = [sys.executable, "-m", "pip", "download", "--quiet", *options, f"{name}=={release}"]
         if subprocess.run(command, check=False).returncode:  # noqa: S603 - our own words
             raise DerivationError(f"pip cannot fetch {name} {release}")
-    with zipfile.ZipFile(next(folder.glob(pattern))) as archive:
+    return next(folder.glob(pattern))
+
+
+def members(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield name and reader of each file of a wheel."""
+    with zipfile.ZipFile(path) as archive:
         for member in sorted(archive.namelist()):
             yield member, functools.partial(archive.read, member)
 

@@ -26,6 +26,7 @@ def generated(folder: Path) -> dict[Path, str]:
     sources, found, kinds = read_all(folder)
     known = {path for keys in found.values() for path in keys}
     wrong = checks.problems(found) + known_bugs.problems(sources.bugs, sources.releases, known)
+    wrong += known_bugs.problems_of_packages(sources.frameworks, sources.packages, sources.releases, known)
     if wrong:
         raise FactsError("\n".join(wrong))
     compiled: dict[str, Any] = {"index": index(sources, found, kinds)}
@@ -34,6 +35,7 @@ def generated(folder: Path) -> dict[Path, str]:
     compiled["completion"] = completion(sources)
     compiled["messages"] = messages.compiled(folder, {path for keys in found.values() for path in keys})
     compiled[bugs.FILE] = {"bugs": known_bugs.compiled(sources.bugs, sources.releases)}
+    compiled[bugs.FRAMEWORKS] = {"bugs": known_bugs.compiled_of_packages(sources.frameworks, sources.packages)}
     texts = {folder / "compiled" / f"{name}.json": _by_line(content) for name, content in compiled.items()}
     texts |= translated.compiled(folder, sources)
     for name, schema in json_schema.every(sources, found, kinds).items():

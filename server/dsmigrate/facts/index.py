@@ -31,6 +31,7 @@ def index(sources: Sources, found: Mapping[str, Records], types: Mapping[str, Ma
         "last_with_bugs": known_bugs.newest(sources.bugs, sources.releases),
         "consumers": {
             name: {"otherwise": facts["otherwise"], "fills": facts.get("fills", {})}
+            | ({"filled_until": facts["filled_until"]} if "filled_until" in facts else {})
             for name, facts in sources.consumers.items()
         },
     }

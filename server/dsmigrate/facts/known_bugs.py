@@ -1,4 +1,4 @@
-"""Known bugs: what ``known-bugs.toml`` must hold, and what of it the package loads."""
+"""Known bugs: what ``known-bugs.toml`` and ``frameworks.toml`` must hold, and what of them the package loads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dsmigrate.facts.sources import Table
 
 NEEDED = frozenset({"what", "first", "severity", "effect", "keys", "source", "example", "signs"})
 FIELDS = NEEDED | {"last", "when", "when_any", "set", "remove", "ran"}
+OF_PACKAGES = frozenset({"package", "deepspeed"})
 COMPARISONS = frozenset({"not", "above", "below", "given"})
 LONGEST = 160
 _SEVERITIES = frozenset({"error", "warning", "info"})
@@ -28,6 +29,26 @@ def _compiled(bug: Table, releases: Sequence[str]) -> dict[str, Any]:
     if "last" in bug:
         found["fixed"] = releases[releases.index(bug["last"]) + 1]
     return found
+
+
+def compiled_of_packages(found: Mapping[str, Table], packages: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return what is loaded of each difference between releases of packages."""
+    return {name: _compiled(one, packages[one["package"]]) for name, one in found.items()}
+
+
+def problems_of_packages(
+    found: Mapping[str, Table], packages: Mapping[str, Sequence[str]], releases: Sequence[str], known: set[str]
+) -> list[str]:
+    """Return what is wrong with frameworks.toml; ``packages`` are their releases, ``releases`` those of DeepSpeed."""
+    wrong = []
+    for name, one in found.items():
+        package, since = str(one.get("package")), one.get("deepspeed", releases[0])
+        if package not in packages or since not in releases:
+            wrong.append(f"frameworks.toml: {name}: no such package {package}, or release {since}")
+            continue
+        bare = {field: value for field, value in one.items() if field not in OF_PACKAGES}
+        wrong += [f"frameworks.toml: {name}: {problem}" for problem in _of(bare, packages[package], known)]
+    return wrong
 
 
 def newest(bugs: Mapping[str, Table], releases: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class Sources:
     ``prose`` and ``spans`` map a file name without suffix to its tables by path; ``types`` holds the documentation of
     optimizer and scheduler types, ``derived_types`` what the releases say of them. ``snippets``, ``common`` and
     ``refused`` are for completion: starters, how common keys are, combinations that DeepSpeed refuses. ``bugs`` are
-    those of known-bugs.toml by name.
+    those of known-bugs.toml by name, ``frameworks`` what frameworks.toml says, ``packages`` the releases of packages.
     """
 
     releases: tuple[str, ...]
@@ -43,6 +43,8 @@ class Sources:
     common: Table = field(default_factory=dict)
     refused: Table = field(default_factory=dict)
     bugs: Mapping[str, Table] = field(default_factory=dict)
+    frameworks: Mapping[str, Table] = field(default_factory=dict)
+    packages: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read(folder: Path) -> Sources:
@@ -60,6 +62,12 @@ def read(folder: Path) -> Sources:
         common=_json(folder / "common.json"),
         refused=read_toml(folder / "refused.toml"),
         bugs=read_toml(folder / "known-bugs.toml"),
+        frameworks=read_toml(folder / "frameworks.toml"),
+        packages={
+            name: package["releases"]
+            for name, package in read_toml(folder / "messages" / "packages.toml").items()
+            if "releases" in package
+        },
     )
 
 

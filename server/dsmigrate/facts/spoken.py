@@ -20,6 +20,7 @@ def spoken(folder: Path) -> dict[str, str]:
         | dict.fromkeys(_of_forms(folder), "convert_facts")
         | dict.fromkeys(messages.spoken(folder), "messages")
         | {bug["what"]: "known_bugs" for bug in read_toml(folder / "known-bugs.toml").values()}
+        | {one["what"]: "frameworks" for one in read_toml(folder / "frameworks.toml").values()}
     )
 
 

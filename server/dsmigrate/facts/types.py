@@ -9,6 +9,7 @@ from typing import Any
 from dsmigrate.facts.sources import FactsError, Table
 
 SHARED = "*"
+_LISTS = ("type", "items", "source")
 _TYPE_FIELDS = frozenset(
     {"summary", "doc", "when", "trap", "myth", "class", "case_sensitive", "since", "until", "untested", "torch"}
     | {"params", "source", "related", "takes_anything", "successor", "states", "switched_states"}
@@ -16,7 +17,7 @@ _TYPE_FIELDS = frozenset(
 _PARAMETER_FIELDS = frozenset(
     {"summary", "doc", "when", "trap", "myth", "unit", "suggest", "type", "items", "default", "required", "only_with"}
     | {"since", "until", "enum", "values", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum", "source"}
-    | {"parts", "decisive", "torch_default"}
+    | {"parts", "decisive", "torch_default", "earlier"}
 )
 
 
@@ -65,9 +66,11 @@ def _type(name: str, table: Table, tables: Mapping[str, Table], problems: list[s
     listed["params"] = {}
     for parameter in table.get("params", ()):
         facts = {**tables.get(f"{SHARED}.{parameter}", {}), **tables.get(f"{name}.{parameter}", {})}
-        for field in ("type", "items", "source"):
-            if isinstance(facts.get(field), str):
-                facts[field] = [facts[field]]
+        facts["earlier"] = [dict(one) for one in facts.get("earlier", ())]
+        for holder in (facts, *facts["earlier"]):
+            holder |= {field: [holder[field]] for field in _LISTS if isinstance(holder.get(field), str)}
+        if not facts["earlier"]:
+            del facts["earlier"]
         if "summary" not in facts or "type" not in facts:
             problems.append(f"{name}.{parameter}: no summary or type")
         listed["params"][parameter] = facts

@@ -1,4 +1,4 @@
-"""Known bugs of DeepSpeed releases that a config meets or avoids, from ``schemas/deepspeed/known-bugs.toml``."""
+"""Known bugs of releases that a config meets or avoids: those of DeepSpeed, and what releases of frameworks do."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dsmigrate.knowledge.wording import FIRST, condition_text, json_text
 from dsmigrate.languages import say
 
 FILE = "known_bugs"
+FRAMEWORKS = "frameworks"
 _REPOSITORY = "https://github.com/deepspeedai/DeepSpeed"
 
 Conditions = Mapping[str, Any]
@@ -47,6 +48,10 @@ class Bug:
     source: tuple[str, ...]
     example: str
     ran: str
+    package: str = ""
+    """The package whose releases are meant, "" for DeepSpeed."""
+    deepspeed: str = FIRST
+    """The first release of DeepSpeed that it matters with."""
 
     def affects(self, version: str) -> bool:
         """Return whether a release has it."""
@@ -108,6 +113,12 @@ def bug(name: str) -> Bug | None:
     return next((found for found in every_bug() if found.id == name), None)
 
 
+@functools.cache
+def of_frameworks() -> tuple[Bug, ...]:
+    """Return what releases of Transformers and Accelerate do, and later ones do not, in the order of the file."""
+    return tuple(_bug(name, record) for name, record in store.load(FRAMEWORKS)["bugs"].items())
+
+
 @functools.lru_cache(maxsize=64)
 def bugs_at(version: str) -> tuple[Bug, ...]:
     """Return the bugs that a release has; where it has none, nothing is read to tell."""
@@ -138,6 +149,8 @@ def _bug(name: str, record: Mapping[str, Any]) -> Bug:
         source=tuple(record["source"]),
         example=record["example"],
         ran=record.get("ran", ""),
+        package=record.get("package", ""),
+        deepspeed=record.get("deepspeed", FIRST),
     )
 
 

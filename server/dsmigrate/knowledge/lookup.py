@@ -189,11 +189,11 @@ class Knowledge:
 
     def optimizer(self, name: str) -> TypeFacts | None:
         """Return the optimizer type that DeepSpeed understands by ``name``, of whatever release; None for none."""
-        return _type("optimizer", name)
+        return _type("optimizer", name, self.version)
 
     def scheduler(self, name: str) -> TypeFacts | None:
         """Return the scheduler type of that name, of whatever release; None for none. Case matters."""
-        return _type("scheduler", name)
+        return _type("scheduler", name, self.version)
 
     def _types(self, kind: str) -> tuple[TypeFacts, ...]:
         now = order(self.version)
@@ -246,6 +246,12 @@ class Knowledge:
         return own
 
 
+def was_filled(path: str, consumer: Consumer, release: str | None) -> bool:
+    """Return whether a release of a consumer fills a key that later ones do not; False where it is not known."""
+    until = store.index()["consumers"][consumer.value].get("filled_until", {}).get(path)
+    return release is not None and until is not None and order(release) < order(until)
+
+
 def _make_room(answers: dict[Any, Any]) -> None:
     if len(answers) >= _MOST:
         answers.clear()
@@ -264,27 +270,28 @@ def _auto(path: str) -> Mapping[str, Record]:
 
 
 def _every_type(kind: str) -> tuple[TypeFacts, ...]:
-    found = (_type(kind, name) for name in store.index()[f"{kind}s"])
+    newest = store.index()["releases"][-1]
+    found = (_type(kind, name, newest) for name in store.index()[f"{kind}s"])
     return tuple(facts for facts in found if facts is not None)
 
 
 @functools.lru_cache(maxsize=256)
-def _type(kind: str, name: str) -> TypeFacts | None:
+def _type(kind: str, name: str, version: str) -> TypeFacts | None:
     types: Mapping[str, Record] = store.load(f"{kind}_types")["types"]
     if name in types:
-        return _type_facts(kind, name, types[name])
+        return _type_facts(kind, name, types[name], version)
     folded = {known.lower(): known for known, record in types.items() if not record.get("case_sensitive")}
     known = folded.get(name.lower())
-    return None if known is None else _type_facts(kind, known, types[known])
+    return None if known is None else _type_facts(kind, known, types[known], version)
 
 
-def _type_facts(kind: str, name: str, record: Record) -> TypeFacts:
+def _type_facts(kind: str, name: str, record: Record, version: str) -> TypeFacts:
     return TypeFacts(
         name=name,
         kind=kind,
         summary=record["summary"],
         doc=record["doc"],
-        parameters={parameter: _parameter(parameter, facts) for parameter, facts in record["params"].items()},
+        parameters={parameter: _parameter(parameter, facts, version) for parameter, facts in record["params"].items()},
         builds=tuple(record.get("class", ())),
         when=record.get("when", ""),
         trap=record.get("trap", ""),
@@ -302,7 +309,10 @@ def _type_facts(kind: str, name: str, record: Record) -> TypeFacts:
     )
 
 
-def _parameter(name: str, record: Record) -> Parameter:
+def _parameter(name: str, record: Record, version: str) -> Parameter:
+    for one in sorted(record.get("earlier", ()), key=lambda one: order(one["until"]), reverse=True):
+        if order(version) < order(one["until"]):
+            record = {**record, **one}
     plain = record.get("english", {})
     return Parameter(
         name=name,

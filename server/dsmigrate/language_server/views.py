@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import Guess, consumer_for, installed_in, release_for
+from dsmigrate.checking.job import facts
 from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.document import Document
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
-from dsmigrate.rules import Facts, Settings
+from dsmigrate.rules import Settings
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.settings import EditorSettings
-
-GIB = 1 << 30
 
 
 def make(
@@ -36,20 +36,13 @@ def make(
     asked = settings.check
     release = _release(document.folder, settings)
     consumer = Guess(asked.consumer.value, "") if asked.consumer is not None else consumer_for(tree, document.folder)
-    gpu_memory = asked.gpu_memory
+    known = facts(asked, document.folder, Consumer(consumer.value))
     return View(
         tree,
         Settings(
             version=release.value or None,
             consumer=Consumer(consumer.value),
-            facts=Facts(
-                world_size=asked.world_size,
-                gpu_memory=None if gpu_memory is None else int(gpu_memory * GIB),
-                parameters=asked.parameters,
-                hardware=asked.hardware,
-                before=asked.before,
-                schemas=schemas_for(tree, asked, document.folder),
-            ),
+            facts=replace(known, schemas=schemas_for(tree, asked, document.folder)),
             select=asked.select,
             ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),
         ),

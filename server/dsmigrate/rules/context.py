@@ -19,6 +19,7 @@ from dsmigrate.document import (
     render_path,
 )
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.knowledge.lookup import was_filled
 from dsmigrate.languages import say
 from dsmigrate.patience import pause
 from dsmigrate.rules.mending import Mending
@@ -204,11 +205,25 @@ class Context(Mending["Entry | str"]):
             return raw
         if raw == "auto":
             auto = self.known.auto(path, self.consumer)
-            if auto is not None and auto.effect is AutoEffect.FILLED:
+            if self.fills(path):
                 return UNKNOWN
             if auto is not None and auto.effect is AutoEffect.DEFAULT:
                 return self.known.default(path)
         return raw
+
+    @property
+    def consumer_release(self) -> str | None:
+        """The release of the package that hands the config on; None if it is not known, or there is none."""
+        released = {Consumer.TRANSFORMERS: self.facts.transformers, Consumer.ACCELERATE: self.facts.accelerate}
+        return released.get(self.consumer)
+
+    def fills(self, path: Path | str) -> bool:
+        """Return whether the consumer, in its release, puts a value in the place of "auto" at a path."""
+        auto = self.known.auto(path, self.consumer)
+        if auto is not None and auto.effect is AutoEffect.FILLED:
+            return True
+        dotted = path if isinstance(path, str) else ".".join(map(str, path))
+        return was_filled(dotted, self.consumer, self.consumer_release)
 
     def is_overwritten(self, path: str) -> bool:
         """Return whether the consumer writes a key whatever the file says, or adds its section for want of one."""

@@ -1,13 +1,18 @@
-"""Whether a config meets a known bug: the conditions of ``known-bugs.toml`` asked of a context."""
+"""Whether a config meets a known bug, or what a framework does: their conditions asked of a context."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dsmigrate.document import Document, TextEdit
+from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import MISSING
-from dsmigrate.knowledge.bugs import Bug, Conditions, bugs_at
+from dsmigrate.knowledge.bugs import Bug, Conditions, bugs_at, of_frameworks
+from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context
+from dsmigrate.rules.model import Fix
 
 KNOWN_BUG = "DS970"
 """The code of the rule that reports them."""
@@ -38,11 +43,41 @@ def _met(context: Context, on: str = "") -> Iterator[Bug]:
     if context.root is None:
         return
     for bug in bugs_at(context.known.version):
-        when = (bug.when, *bug.when_any)
-        holds = [_holds(context, {path: wanted for path, wanted in one.items() if path != on}) for one in when]
-        wants = any(one.get(on, [True]) != [True] for one in when)
-        if holds[0] and (not bug.when_any or any(holds[1:])) and not wants:
+        if _meets(context, bug, on):
             yield bug
+
+
+def met_through(context: Context, package: str, release: str) -> Iterator[Bug]:
+    """Yield what a release of a package, which hands the config on, is certain to do with it."""
+    now = order(context.known.version)
+    for bug in of_frameworks():
+        fits = bug.package == package and bug.affects(release) and order(bug.deepspeed) <= now
+        if fits and context.root is not None and _meets(context, bug):
+            yield bug
+
+
+def avoiding(context: Context, bug: Bug) -> Fix | None:
+    """Return the fix that writes the settings that avoid a bug; None where only another release helps."""
+    steps: list[Callable[[Document], tuple[TextEdit, ...]]] = []
+    for key, value in bug.sets.items():
+        path, given = context.path_of(key), context.has(key)
+        steps.append(
+            lambda document, path=path, value=value, given=given: (  # type: ignore[misc]
+                editing.replace(document, path, value) if given else editing.insert(document, path, value)
+            )
+        )
+    for key in filter(context.has, bug.removes):
+        path = context.path_of(key)
+        steps.append(lambda document, path=path: editing.remove(document, path))  # type: ignore[misc]
+    return context.fix_all(say("Write {avoided}", avoided=bug.avoided), steps, safe=False) if steps else None
+
+
+def _meets(context: Context, bug: Bug, on: str = "") -> bool:
+    """Whether a config is certain to meet what a bug needs, if the switch ``on`` is on."""
+    when = (bug.when, *bug.when_any)
+    holds = [_holds(context, {path: wanted for path, wanted in one.items() if path != on}) for one in when]
+    wants = any(one.get(on, [True]) != [True] for one in when)
+    return holds[0] and (not bug.when_any or any(holds[1:])) and not wants
 
 
 def _holds(context: Context, conditions: Conditions) -> bool:
@@ -56,6 +91,8 @@ def _is(context: Context, path: str, wanted: Any) -> bool:  # noqa: ANN401 - a c
         return context.raw(path) not in (MISSING, None)
     if all(isinstance(value, bool) for value in wanted):
         return context.is_on(path) in wanted
+    if "auto" in wanted:
+        return context.raw(path) in wanted
     return _value(context, path) in wanted
 
 

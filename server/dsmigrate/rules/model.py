@@ -186,7 +186,8 @@ class Facts:
 
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
-    with the file is given besides, ``model`` what is trained, ``schemas`` those of the project.
+    with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
+    ``accelerate`` the releases of these that hand the config on.
     """
 
     world_size: int | None = None
@@ -197,6 +198,8 @@ class Facts:
     arguments: tuple[Arguments, ...] = ()
     model: ModelFacts | None = None
     schemas: tuple[OwnSchema, ...] = ()
+    transformers: str | None = None
+    accelerate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

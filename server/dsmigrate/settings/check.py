@@ -12,6 +12,7 @@ from typing import Any
 
 from dsmigrate.files.paths import resolved
 from dsmigrate.knowledge import Consumer
+from dsmigrate.knowledge.versions import order
 from dsmigrate.languages import LANGUAGES
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
@@ -39,6 +40,8 @@ class CheckSettings:
     hardware: str | None = None
     model: Path | None = None
     arguments: str | None = None
+    transformers: str | None = None
+    accelerate: str | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -158,6 +161,15 @@ def _release(value: object, said: str) -> str:
     return check_release(_text(value, said), said)
 
 
+def _version(value: object, said: str) -> str:
+    text = _text(value, said)
+    try:
+        order(text)
+    except ValueError:
+        raise SettingsError(f"{said} {value!r} is not a release") from None
+    return text
+
+
 def _codes(value: object, said: str) -> tuple[str, ...]:
     listed = _list(value, said)
     for code in listed:
@@ -176,6 +188,8 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "arguments": ("arguments", _text),
     "model": ("model", lambda value, said: Path(_text(value, said))),
     "hardware": ("hardware", lambda value, said: _text(value, said).lower()),
+    "transformers-version": ("transformers", _version),
+    "accelerate-version": ("accelerate", _version),
     "select": ("select", _codes),
     "ignore": ("ignore", _codes),
     "per-file-ignores": ("per_file_ignores", _per_file),

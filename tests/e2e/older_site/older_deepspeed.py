@@ -5,6 +5,8 @@ Intel's collectives is replaced by what they do elsewhere:
 
 - the accelerator names ``gloo`` as its backend, as 0.14.3 does where Intel's collectives are missing;
 - collectives get detached tensors of the same memory: gloo writes results through autograd, NCCL and Intel's do not;
+- where a CPU has no streams and events there are some that do nothing;
+- buckets are small, unless the config says otherwise: before 0.10 each step divides the whole of one;
 - gradients of type ``torch.FloatTensor`` are put into the bucket that ``torch.cuda.FloatTensor`` would be put into.
 
 None of it computes anything.
@@ -15,7 +17,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -28,9 +29,31 @@ COLLECTIVES = (
 )  # fmt: skip
 
 
+class NoStream:
+    """A stream, or a mark in one, that does nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.record = self.wait = self.synchronize = self.record_event = lambda *_: None
+        self.wait_stream = self.wait_event = self.record
+        self.query = lambda: True
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def speak_gloo(module: Any) -> None:
     """Change ``deepspeed.accelerator.cpu_accelerator``."""
-    module.CPU_Accelerator.communication_backend_name = lambda _: "gloo"
+    accelerator = module.CPU_Accelerator
+    accelerator.communication_backend_name = lambda _: "gloo"
+    if accelerator.Event.fget(None) is None:
+        for name in ("Event", "Stream", "stream", "current_stream", "default_stream"):
+            setattr(accelerator, name, lambda *_, **__: NoStream())
+        accelerator.device_count = lambda _: 1  # which asks numactl
+        accelerator.memory_stats = lambda *_: {"num_alloc_retries": 0}
+        module.torch.Tensor.record_stream = lambda *_: None
 
 
 def without_autograd(module: Any) -> None:
@@ -67,7 +90,9 @@ def by_type(tensors: list[Any]) -> list[tuple[str, list[Any]]]:
 
 def know_cpu_gradients(module: Any) -> None:
     """Change ``deepspeed.runtime.engine``: what it reduces at ZeRO 0, before 0.13."""
-    if metadata.version("deepspeed").startswith("0.12."):
+    from deepspeed.git_version_info import version  # noqa: PLC0415 - whichever deepspeed is being imported
+
+    if tuple(map(int, version.split(".")[:2])) < (0, 13):
         module.split_half_float_double_sparse = by_type
 
 
@@ -76,10 +101,16 @@ def know_cpu_gradients_at_zero_1(module: Any) -> None:
     module.split_half_float_double = lambda tensors: [bucket for _, bucket in by_type(tensors)]
 
 
+def with_small_buckets(module: Any) -> None:
+    """Change ``deepspeed.runtime.zero.config``: before 0.10 each step divides a bucket of 2 GB."""
+    module.DeepSpeedZeroConfig.__fields__["reduce_bucket_size"].default = 500_000
+
+
 CHANGES: dict[str, Callable[[Any], None]] = {
     "deepspeed.accelerator.cpu_accelerator": speak_gloo,
     "deepspeed.comm.torch": without_autograd,
     "deepspeed.runtime.engine": know_cpu_gradients,
+    "deepspeed.runtime.zero.config": with_small_buckets,
     "deepspeed.runtime.zero.stage_1_and_2": know_cpu_gradients_at_zero_1,
 }
 

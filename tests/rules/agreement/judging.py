@@ -34,8 +34,14 @@ MESH = {"sequence_parallel_size", "data_parallel_size"}
 NOT_HERE = (
     ("needs a GPU that reads files (aio.use_gds)", r"use_gds|GDS"),
     ("needs CUDA (super_offload)", r"[Ss]uper_?[Oo]ffload"),
-    ("needs a package that is not installed", r"No module named|access local variable 'Mu|install DataStates"),
+    (
+        "needs a package that is not installed",
+        r"No module named|import apex|access local variable 'Mu|install DataStates",
+    ),
     (ALONE, r"world.?size|num(?:ber of)? ranks"),
+    ("compiles for a GPU", r"^KeyError: 0$|unknown parameter type"),
+    ("needs a newer torch", r"Adafactor is not a supported DeepSpeed Optimizer"),
+    ("asks for the batch of all processes", r"^Elasticity"),
     ("needs another model", r"per_head_muon|AutoEP|expert|does not support dense gradients|weights be a multiple"),
     ("needs a cluster", r"CROSS_SIZE"),
     ("needs a compiled kernel or a GPU", r"Kernel|kernel|CUDA|cuda|not been implemented on CPU|No accelerator"),

@@ -67,6 +67,8 @@ def answers(asked: Sequence[Case]) -> list[Answer]:
 
 def refused(one: Case) -> str:
     """Return why a consumer stops before DeepSpeed sees the config; "" when it goes on."""
-    if one.consumer is not Consumer.DEEPSPEED and not isinstance((one.config or {}).get("zero_optimization"), dict):
+    config = one.config or {}
+    tuned = isinstance(config.get("autotuning"), dict) and config["autotuning"].get("enabled")
+    if one.consumer is not Consumer.DEEPSPEED and not tuned and not isinstance(config.get("zero_optimization"), dict):
         return "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config."
     return refused_before(one)

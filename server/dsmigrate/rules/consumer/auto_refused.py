@@ -9,7 +9,7 @@ from dsmigrate.knowledge import AutoEffect, Consumer, Key
 from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO, SWITCHES, auto_paths, is_gone
 from dsmigrate.rules.context import Context, shown
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
 _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consumer.TRANSFORMERS}
@@ -108,13 +108,27 @@ _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consu
             consumer=Consumer.TRANSFORMERS,
         ),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": "auto"}}'),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "amp": {"enabled": false, "opt_level": «"auto"»}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {}, "amp": {"enabled": false}}',
+            consumer=Consumer.TRANSFORMERS,
+            version="0.16.9",
+            accepted=None,  # a verdict of another release
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "amp": {"enabled": "auto", "opt_level": "auto"}}',
+            consumer=Consumer.TRANSFORMERS,
+            version="0.16.9",
+            facts=Facts(transformers="4.57.6"),
+            accepted=None,  # the same
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each "auto" below objects that the consumer has no value for."""
     for path in auto_paths(context):
         auto = context.known.auto(path, context.consumer)
-        filled = auto is not None and auto.effect is AutoEffect.FILLED and not context.has(auto.unless)
+        filled = context.fills(path) and not (auto is not None and context.has(auto.unless))
         if filled or is_gone(context, path):
             continue
         key = context.known.key(path)
@@ -144,7 +158,9 @@ def _instead(context: Context, path: Path, key: Key | None) -> str:
 
 
 def _fix(context: Context, path: Path, key: Key | None) -> Fix | None:
-    """Return the removal, which is safe where "auto" can only have meant the default."""
+    """Return the removal, safe where "auto" can only have meant the default; None for a key that must be there."""
+    if key is not None and key.required_when is not None:
+        return None
     means_default = (
         key is not None and key.auto(Consumer.DEEPSPEED).effect in {AutoEffect.DEFAULT, AutoEffect.VALUE}
     ) and path[-1] not in SWITCHES

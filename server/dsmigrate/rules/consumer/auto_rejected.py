@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.knowledge import MISSING, AutoEffect, Consumer
+from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Status
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section, parameter_fails
@@ -76,6 +76,8 @@ def _effect(context: Context, entry: Entry) -> Effect | None:
         return Effect.CRASH if parameter_fails(context, entry) else None
     if entry.key is None or is_section(context, entry.key):
         return None  # no object at all: told as a wrong type
+    if entry.key.status not in {Status.PRESENT, Status.DEPRECATED}:
+        return None
     effect = entry.key.auto(Consumer.DEEPSPEED).effect
     if effect is AutoEffect.CONFIG_ERROR:
         return Effect.REJECTED if context.holds(entry.key.rejects_when) else None

@@ -17,7 +17,8 @@ from dsmigrate.rules.registry import rule
     summary="Transformers and Accelerate require an object at `zero_optimization`; DeepSpeed itself does not.",
     why='Accelerate\'s plugin raises "Please specify the ZeRO optimization config in the DeepSpeed config." when the '
     "section is absent, and the Trainer builds the same plugin. The old short form `true` or `false`, which "
-    "DeepSpeed still takes, ends in `AttributeError: 'bool' object has no attribute 'get'`.",
+    "DeepSpeed still takes, ends in `AttributeError: 'bool' object has no attribute 'get'`. The autotuner writes the "
+    "section into the configs that it tries.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
@@ -40,11 +41,15 @@ from dsmigrate.rules.registry import rule
         ),
         Example('{"train_batch_size": 8, "zero_optimization": {}}', consumer=Consumer.TRANSFORMERS),
         Example('{"train_batch_size": 8}'),
+        Example(
+            '{"train_batch_size": "auto", "autotuning": {"enabled": true}}',
+            consumer=Consumer.TRANSFORMERS,  # the autotuner writes the configs of its trials
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding when the section is absent, or no object where DeepSpeed would take it."""
-    if context.root is None:
+    if context.root is None or context.is_on("autotuning.enabled") is not False:
         return
     title = context.consumer.title
     entry = context.entry("zero_optimization")

@@ -71,7 +71,9 @@ def check(context: Context) -> Iterator[Finding]:
                     old=json_text(old),
                 ),
                 fixes=[
-                    context.insert(
+                    None
+                    if old is None and "null" not in key.type
+                    else context.insert(
                         place,
                         old,
                         say(

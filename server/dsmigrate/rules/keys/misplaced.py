@@ -132,7 +132,9 @@ def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool)
         yield removal
         return
     homes = {guess.path.split(".")[0], str(entry.path[0])}
-    if homes <= {*_PRECISIONS, "bfloat16"} or (guess.target[0] not in TYPED and context.has(guess.path)):
+    home = guess.path.rpartition(".")[0]
+    incomplete = not context.has(home) and any(key.path != guess.path for key in context.known.required(home))
+    if homes <= {*_PRECISIONS, "bfloat16"} or incomplete or (guess.target[0] not in TYPED and context.has(guess.path)):
         yield removal
         return
     yield context.move(entry, guess.target, say("Move it to `{path}`", path=guess.path), safe=False)

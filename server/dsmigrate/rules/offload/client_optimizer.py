@@ -9,9 +9,11 @@ from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before
 from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, ZERO, offloads_optimizer
 
 _FORCE = "zero_force_ds_cpu_optimizer"
+_LION_SINCE = "0.17.6"
 
 
 @rule(
@@ -19,11 +21,10 @@ _FORCE = "zero_force_ds_cpu_optimizer"
     "offload-client-optimizer",
     summary="Optimizer offload in a file that leaves the optimizer to the script.",
     why="With offload the engine raises `ZeRORuntimeException` for an optimizer object other than "
-    "`DeepSpeedCPUAdam` and "
-    "`DeepSpeedCPULion`, at every stage, unless `zero_force_ds_cpu_optimizer` is false. An `optimizer` section in "
-    "the file "
-    "becomes a CPU one by itself. Accelerate does not hand such an optimizer on: it makes a "
-    "`DeepSpeedCPUAdam` of any but Adagrad and the 32-bit Lion of bitsandbytes.",
+    "`DeepSpeedCPUAdam` and, "
+    "from 0.17.6 on, `DeepSpeedCPULion`, at every stage, unless `zero_force_ds_cpu_optimizer` is false. An "
+    "`optimizer` section in the file becomes a CPU one by itself. Accelerate does not hand such an optimizer on: it "
+    "makes a `DeepSpeedCPUAdam` of any but Adagrad and the 32-bit Lion of bitsandbytes.",
     severity=Severity.INFO,
     effect=Effect.RISKY,
     source=(
@@ -62,14 +63,18 @@ def check(context: Context) -> Iterator[Finding]:
     if context.raw("optimizer") or context.is_on(_FORCE) is False:
         return
     where = OPTIMIZER_DEVICE if context.has(OPTIMIZER_DEVICE) else f"{ZERO}.cpu_offload"
-    yield context.finding(
-        where,
-        say(
+    if context.consumer is Consumer.ACCELERATE:
+        told = say("with offload Accelerate replaces the script's own optimizer with `DeepSpeedCPUAdam`")
+    elif before(context, _LION_SINCE):
+        told = say("without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam`")
+    else:
+        told = say(
             "without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam` or "
             "`DeepSpeedCPULion`"
         )
-        if context.consumer is Consumer.DEEPSPEED
-        else say("with offload Accelerate replaces the script's own optimizer with `DeepSpeedCPUAdam`"),
+    yield context.finding(
+        where,
+        told,
         fixes=[
             context.insert((_FORCE,), False, say("Allow other optimizers, which are slow"), safe=False)
             if not context.has(_FORCE)

@@ -9,9 +9,12 @@ from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before
 from dsmigrate.rules.zero._shared import ZERO, given, offloads_optimizer
 
 _KEY = f"{ZERO}.offload_optimizer.ratio"
+_CHECKED_SINCE = "0.15.0"
+"""Before, the check found no section to look at."""
 _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
 
 
@@ -19,8 +22,8 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
     "DS525",
     "partial-offload",
     summary="`offload_optimizer.ratio` below 1 outside stage 3, or with an optimizer other than DeepSpeed's CPU Adam.",
-    why="A ratio below 1 is a ValidationError at stage 0, 1 and 2, offloaded or not. At stage 3 the part on the GPU "
-    "is updated by a "
+    why="A ratio below 1 is a ValidationError at stage 0, 1 and 2 from 0.15.0 on, offloaded or not. At stage 3 the "
+    "part on the GPU is updated by a "
     "copy of the optimizer that DeepSpeed makes of `DeepSpeedCPUAdam` only, which Adam and AdamW become without "
     "`torch_adam`. With NVMe every part comes into host memory to be updated: older releases stop there with "
     '"expected input to be on cuda".',
@@ -74,6 +77,8 @@ def check(context: Context) -> Iterator[Finding]:
         return
     kind, severity, effect = context.type_of("optimizer"), None, None
     if context.stage != 3:
+        if before(context, _CHECKED_SINCE):
+            return
         told = say(
             "{ratio} is refused at stage {stage}: partial offload is for stage 3",
             ratio=json_text(ratio),

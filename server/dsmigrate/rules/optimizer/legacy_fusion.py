@@ -9,6 +9,10 @@ from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before
+
+_BF16_SINCE = "0.17.6"
+"""Since when the wrapper is the same for bf16 as for fp16."""
 
 
 @rule(
@@ -17,7 +21,8 @@ from dsmigrate.rules.registry import rule
     summary="`legacy_fusion` with 16-bit training without ZeRO, where today's FusedAdam refuses it.",
     why="The wrapper around FusedAdam for fp16 or bf16 at stage 0 then passes the gradients and the loss scale "
     "to `step`, as early releases of Apex expected. DeepSpeed's FusedAdam and current Apex raise `RuntimeError: "
-    "FusedAdam has been updated` in the first step. Everywhere else the key is not looked at.",
+    "FusedAdam has been updated` in the first step. Everywhere else the key is not looked at, as with bf16 "
+    "before 0.17.6.",
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=(
@@ -46,7 +51,7 @@ def check(context: Context) -> Iterator[Finding]:
     facts = optimizer(context)
     if facts is None or facts.name not in {"Adam", "AdamW"} or build_of(context, facts) is not Build.FUSED:
         return
-    half = context.is_on("fp16.enabled") or context.is_on("bf16.enabled")
+    half = context.is_on("fp16.enabled") or (context.is_on("bf16.enabled") and not before(context, _BF16_SINCE))
     if not context.raw("optimizer.legacy_fusion") or context.stage != 0 or not half:
         return
     yield context.finding(

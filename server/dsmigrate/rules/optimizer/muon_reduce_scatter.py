@@ -58,14 +58,12 @@ def check(context: Context) -> Iterator[Finding]:
         yield context.finding(
             "zero_optimization.stage",
             say(
-                "DeepSpeed {known_version} does not support Muon at stage 3 (it came with {stage_3_since}): it "
-                "gets slices instead of matrices",
+                "DeepSpeed {known_version} does not support Muon at stage 3 (it came with {stage_3_since}): the "
+                "engine refuses to start",
                 known_version=context.known.version,
                 stage_3_since=_STAGE_3_SINCE,
             ),
             part="member",
-            severity=Severity.WARNING,
-            effect=Effect.RISKY,
         )
         return
     if not context.is_on("zero_optimization.reduce_scatter"):

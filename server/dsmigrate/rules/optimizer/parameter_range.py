@@ -12,7 +12,7 @@ from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer, refusal
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.typed import Whole, is_number, misfit, outside, parameters, whole
+from dsmigrate.rules.typed import Whole, is_new, is_number, misfit, outside, parameters, whole
 
 _NOT_NEGATIVE = frozenset(
     {"lr", "muon_lr", "adam_lr", "eps", "weight_decay", "momentum", "lr_decay", "initial_accumulator_value"}
@@ -75,7 +75,9 @@ def check(context: Context) -> Iterator[Finding]:
     for entry in parameters(context, "optimizer"):
         parameter = facts.parameters.get(entry.name)
         value = None if entry.node is None else entry.node.value()
-        if parameter is None or misfit(parameter, value) or refusal(context, facts, parameter, value):
+        if parameter is None or is_new(parameter.since, context):
+            continue
+        if misfit(parameter, value) or refusal(context, facts, parameter, value):
             continue
         if parameter.enum and isinstance(value, str) and value != "auto" and value not in parameter.enum:
             allowed = say(" or ").join(json_text(name) for name in parameter.enum)

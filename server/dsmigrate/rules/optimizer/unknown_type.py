@@ -50,6 +50,11 @@ _ALSO_IN_TORCH = frozenset({"Muon"})
             version="0.10.3",
             accepted=None,  # a verdict of another release
         ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"Muon"», "params": {"lr": 1e-4}}}',
+            version="0.16.9",
+            accepted=None,  # up to the model, and to torch
+        ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "ADAMW", "params": {"lr": 0.1}}}'),
         Example('{"train_batch_size": 8, "optimizer": {"type": "RMSprop", "params": {"lr": 0.1}}}'),
     ),
@@ -57,10 +62,21 @@ _ALSO_IN_TORCH = frozenset({"Muon"})
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a type that the release cannot build."""
     written = written_type(context, "optimizer")
-    if written is None or written in _ALSO_IN_TORCH:
+    facts = None if written is None else context.known.optimizer(written)
+    if written is None or (facts is not None and is_here(facts, context)):
         return
-    facts = context.known.optimizer(written)
-    if facts is not None and is_here(facts, context):
+    if facts is not None and written in _ALSO_IN_TORCH:
+        yield context.finding(
+            "optimizer.type",
+            say(
+                "DeepSpeed {known_version} has no `{written}` of its own, which came with {since}: it takes the one of "
+                "`torch.optim`, which is there from torch 2.9 on and refuses parameters that are not matrices",
+                known_version=context.known.version,
+                written=written,
+                since=facts.since,
+            ),
+            severity=Severity.WARNING,
+        )
         return
     if facts is not None:
         if facts.until is None:

@@ -9,13 +9,16 @@ from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given, offloads
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before
+
+_CRASHES_SINCE = "0.19.8"
 
 
 @rule(
     "DS341",
     "int8-accumulation",
     summary='`data_types.grad_accum_dtype` "int8" under ZeRO.',
-    why="The name is accepted, and no gradient survives it: at stage 1, unless `reduce_scatter` or "
+    why="The name is accepted, and no gradient survives it: at stage 1 in 0.19.8, unless `reduce_scatter` or "
     "`contiguous_gradients` is off, the first step raises `RuntimeError: result type Float can't be cast to the "
     "desired output type Char`; elsewhere every gradient is cut down to a whole number between -128 and 127.",
     severity=Severity.WARNING,
@@ -49,7 +52,8 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, ACCUMULATION) is None or dtype(context.value(ACCUMULATION)) != "int8" or not context.stage:
         return
     contiguous = context.is_on("zero_optimization.contiguous_gradients") is not False or offloads(context)
-    first = context.stage == 1 and bool(contiguous) and context.is_on("zero_optimization.reduce_scatter") is not False
+    scattered = context.is_on("zero_optimization.reduce_scatter") is not False
+    first = context.stage == 1 and bool(contiguous) and scattered and not before(context, _CRASHES_SINCE)
     yield context.finding(
         ACCUMULATION,
         say("int8 cannot hold gradients: ")

@@ -16,6 +16,8 @@ from dsmigrate.rules.typed import Whole, given, misfit, outside, parameters, who
 
 _DIVISORS = {"T_max": Effect.CRASH, "step_size": Effect.CRASH, "step_size_up": Effect.REJECTED}
 """Lengths that torch does not check and divides by."""
+_DIVIDES_UNCHECKED = frozenset({"cycle_first_step_size"})
+"""What DeepSpeed divided by before it checked it."""
 
 
 @rule(
@@ -23,9 +25,9 @@ _DIVISORS = {"T_max": Effect.CRASH, "step_size": Effect.CRASH, "step_size_up": E
     "scheduler-parameter-range",
     summary="A parameter of the schedule whose value is outside of its range.",
     why="The schedules check some of their parameters when the engine is built and stop with a `ValueError`: "
-    "OneCycle its step sizes since 0.19.4, torch's schedules their factors, shares and modes. torch does not "
-    "check some lengths and divides by them, which is a `ZeroDivisionError`; so is a `power` below 0 once the "
-    "schedule ends.",
+    "OneCycle its step sizes since 0.19.4 (a first one of 0 was a `ZeroDivisionError` before), torch's schedules "
+    "their factors, shares and modes. torch does not check some lengths and divides by them, which is a "
+    "`ZeroDivisionError`; so is a `power` below 0 once the schedule ends.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/lr_schedules.py:OneCycle._initialize_cycle",),
@@ -78,7 +80,8 @@ def check(context: Context) -> Iterator[Finding]:
         parameter = facts.parameters.get(entry.name)
         if parameter is None or entry.node is None or entry.name in WHOLE or misfit(parameter, entry.node.value()):
             continue
-        if not is_checked(context, entry.name) or (entry.name in INSTEAD_OF_TOTAL and total is not None):
+        divides = entry.name in _DIVIDES_UNCHECKED and entry.node.value() == 0
+        if not (is_checked(context, entry.name) or divides) or (entry.name in INSTEAD_OF_TOTAL and total is not None):
             continue
         value = entry.node.value()
         wrong = _wrong(context, parameter, entry.node)

@@ -11,7 +11,7 @@ from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.scheduler._shared import OPEN, WHOLE, is_compared_alone, is_used, schedule
-from dsmigrate.rules.typed import as_number, as_switch, misfit, parameters
+from dsmigrate.rules.typed import as_number, as_switch, before, misfit, parameters
 
 _EARLY = frozenset({"warmup_min_lr", "warmup_max_lr", "total_num_steps"})
 """What the constructors calculate with at once; the rest fails there or at a later step."""
@@ -19,6 +19,7 @@ _CONVERTED = frozenset({"cycle_first_step_size", "cycle_second_step_size", "step
 """What the constructors make a float of themselves."""
 _NULL = frozenset({"warmup_max_lr"})
 """Where null stands for the learning rate of the optimizer."""
+_NULL_SINCE = "0.17.2"
 
 
 @rule(
@@ -64,7 +65,9 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         value = entry.node.value()
         wanted = misfit(parameter, value)
-        if wanted is None or (value is None and entry.name in _NULL) or (parameter.enum and isinstance(value, str)):
+        if value is None and entry.name in _NULL and not before(context, _NULL_SINCE):
+            continue
+        if wanted is None or (parameter.enum and isinstance(value, str)):
             continue
         if parameter.type == ("boolean",):
             yield _switch(context, entry, parameter, value)

@@ -9,9 +9,10 @@ from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.scheduler._shared import cannot_be_written, schedule, wraps_optimizer
+from dsmigrate.rules.typed import is_here
 
 _INSTEAD = {"CosineAnnealingLR": "WarmupCosineLR", "OneCycleLR": "OneCycle", "LinearLR": "WarmupLR"}
-"""DeepSpeed's schedules of a similar shape, which work at every stage."""
+"""DeepSpeed's schedules of a similar shape, which work at every stage, where the release has them."""
 
 
 @rule(
@@ -60,6 +61,9 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is None or not facts.torch or wrapped is None or cannot_be_written(facts):
         return
     close = _INSTEAD.get(facts.name)
+    there = context.known.scheduler(close) if close else None
+    if there is None or not is_here(there, context):
+        close = None
     instead = f"`{close}`" if close else say("one of DeepSpeed's five")
     yield context.finding(
         "scheduler.type",

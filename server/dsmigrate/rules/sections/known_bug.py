@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from dsmigrate.document import Document, TextEdit
-from dsmigrate.document import edits as editing
 from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.known_bugs import met, met_when_on
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.known_bugs import avoiding, met, met_when_on
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -65,7 +63,7 @@ def check(context: Context) -> Iterator[Finding]:
         severity=Severity(worst.severity),
         effect=Effect(worst.effect),
         related=[(_place(context, bug), _told(bug)) for bug in others],
-        fixes=[_fix(context, bug) for bug in bugs],
+        fixes=[avoiding(context, bug) for bug in bugs],
     )
 
 
@@ -78,19 +76,3 @@ def _told(bug: Bug) -> str:
     if bug.cure:
         return say("{what}; {cure} (known bug `{bug}`)", what=bug.said, cure=bug.cure, bug=bug.id)
     return say("{what} (known bug `{bug}`)", what=bug.said, bug=bug.id)
-
-
-def _fix(context: Context, bug: Bug) -> Fix | None:
-    """Return the fix that writes the settings that avoid a bug; None where only another release helps."""
-    steps: list[Callable[[Document], tuple[TextEdit, ...]]] = []
-    for key, value in bug.sets.items():
-        path, given = context.path_of(key), context.has(key)
-        steps.append(
-            lambda document, path=path, value=value, given=given: (  # type: ignore[misc]
-                editing.replace(document, path, value) if given else editing.insert(document, path, value)
-            )
-        )
-    for key in filter(context.has, bug.removes):
-        path = context.path_of(key)
-        steps.append(lambda document, path=path: editing.remove(document, path))  # type: ignore[misc]
-    return context.fix_all(say("Write {avoided}", avoided=bug.avoided), steps, safe=False) if steps else None

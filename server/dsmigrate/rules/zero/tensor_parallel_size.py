@@ -8,10 +8,13 @@ from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before
 from dsmigrate.rules.zero._shared import given
 
 _SIZE = "tensor_parallel.autotp_size"
 _INNER = "tensor_parallel.tp.tp_size"
+_SPLITS_SINCE = "0.18.6"
+"""Since when `deepspeed.initialize` splits the model."""
 
 
 @rule(
@@ -20,7 +23,8 @@ _INNER = "tensor_parallel.tp.tp_size"
     summary="`tensor_parallel.tp.tp_size` alone or unlike `autotp_size`, or a size that does not divide the ranks.",
     why="`autotp_size` alone splits the model. Without it `tp.tp_size` does nothing and the model stays whole, "
     "without a message; "
-    "beside one above 1 it must be 1 or the same number. The size has to divide the number of ranks.",
+    "beside one above 1 it must be 1 or the same number. Before 0.18.6 neither splits the model: "
+    "`deepspeed.tp_model_init` in the script does. The size has to divide the number of ranks.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
@@ -50,6 +54,9 @@ _INNER = "tensor_parallel.tp.tp_size"
             accepted=None,  # four processes
         ),
         Example('{"train_batch_size": 1, "tensor_parallel": {"tp": {"tp_size": 1}}}\n'),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "tensor_parallel": {"tp": {"tp_size": «2»}}}\n', version="0.17.1"
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
@@ -58,10 +65,16 @@ def check(context: Context) -> Iterator[Finding]:
     if size is None:
         return
     if inner is not None and given(context, _INNER) is not None and inner != 1:
+        splits = not before(context, _SPLITS_SINCE)
         if size <= 1 < inner:
             yield context.finding(
                 _INNER,
                 say(
+                    "{inner} splits nothing: in this release `deepspeed.tp_model_init` in the script splits the model",
+                    inner=inner,
+                )
+                if not splits
+                else say(
                     "{inner} splits nothing: {size} decides, and it is {size_2}",
                     inner=inner,
                     size=shown(_SIZE),
@@ -69,7 +82,9 @@ def check(context: Context) -> Iterator[Finding]:
                 ),
                 severity=Severity.WARNING,
                 effect=Effect.IGNORED,
-                fixes=[
+                fixes=[]
+                if not splits
+                else [
                     context.replace(_SIZE, inner, say("Set `autotp_size` to {inner}", inner=inner), safe=False)
                     if context.has(_SIZE)
                     else context.insert(
@@ -80,7 +95,7 @@ def check(context: Context) -> Iterator[Finding]:
                     )
                 ],
             )
-        elif size > 1 and inner != size:
+        elif size > 1 and inner != size and splits:
             yield context.finding(
                 _INNER,
                 say("{inner} contradicts {size}, which is {size_2}", inner=inner, size=shown(_SIZE), size_2=size),

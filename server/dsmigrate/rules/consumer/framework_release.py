@@ -1,0 +1,64 @@
+"""DS822: what the release of Transformers or Accelerate does with the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.known_bugs import avoiding, met_through
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS822",
+    "framework-release",
+    summary="The release of Transformers or Accelerate does with this config what later releases do not.",
+    why='What fills in `"auto"`, and what is refused, changed from release to release of both. The release is the one '
+    "that the project pins or that is installed here, or what `--transformers-version` and `--accelerate-version` "
+    "say; without it nothing is said. `schemas/deepspeed/frameworks.toml` lists the differences, each found in the "
+    "sources of the releases.",
+    severity=Severity.WARNING,
+    effect=Effect.REJECTED,
+    source=("schemas/deepspeed/frameworks.toml",),
+    consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": «"auto"»}}\n',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 3}}\n',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(transformers="4.44.2"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "scheduler": {"type": "WarmupLR", "params": '
+            '{"warmup_num_steps": «"auto"»}}}\n',
+            consumer=Consumer.ACCELERATE,
+            facts=Facts(accelerate="1.10.1"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}\n',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(transformers="4.46.3"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}\n',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each difference, at the first of its keys that the file gives."""
+    release = context.consumer_release
+    if release is None:
+        return
+    for found in met_through(context, context.consumer.value, release):
+        yield context.finding(
+            next((key for key in found.keys if context.has(key)), found.keys[0]),
+            say("{consumer} {release}: {what}", consumer=context.consumer.title, release=release, what=found.said)
+            + (say("; {cure}", cure=found.cure) if found.cure else ""),
+            severity=Severity(found.severity),
+            effect=Effect(found.effect),
+            fixes=[avoiding(context, found)],
+        )
