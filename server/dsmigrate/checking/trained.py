@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.rules import Facts, ModelFacts
 from dsmigrate.settings.check import CheckSettings
 from dsmigrate.settings.errors import SettingsError
@@ -41,8 +43,8 @@ def with_model(known: Facts, settings: CheckSettings, folder: Path | None) -> Fa
 
 def _is_model(file: Path) -> bool:
     try:
-        values = json.loads(file.read_bytes()) if file.stat().st_size <= _LARGEST else None
-    except (OSError, ValueError, RecursionError):
+        values = json.loads(read(file, _LARGEST))
+    except (SourceError, ValueError, RecursionError):
         return False
     return isinstance(values, dict) and "model_type" in values
 
