@@ -37,6 +37,7 @@ BEYOND = {
     "DS525": _SWAP,
     "DS530": _SWAP,
     "DS533": _SWAP,
+    "DS535": _SWAP,
     "DS550": _LAMB,
     "DS560": _SWAP,
     "DS645": _LAMB,

@@ -69,6 +69,7 @@ def check(context: Context) -> Iterator[Finding]:
             en_s="" if ranks == 1 else "s",
         )
         + (say("; `zero.Init` counts 1 unless the process group is there before it") if alone else ""),
+        severity=Severity.HINT if early else None,
         fixes=[
             context.remove(TOTAL, say("Remove `{total}`, which follows from the other two", total=TOTAL), safe=False)
         ],
