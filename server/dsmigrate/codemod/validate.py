@@ -12,7 +12,7 @@ import functools
 import itertools
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,7 @@ from dsmigrate.codemod.analysis.conditions import (
     Several,
     atoms_of,
     both,
+    conjuncts,
     either,
     left_of,
     negate,
@@ -89,7 +90,7 @@ class Entry:
         found: list[str] = []
         for is_loop, group in itertools.groupby(self.where, key=lambda one: isinstance(one, str)):
             here = list(group)
-            parts = {part for one in here for part in _parts_of(one)}
+            parts = {part for one in here if isinstance(one, Condition) for part in conjuncts(one)}
             found += map(str, here) if is_loop else sorted(f"if {condition_key(part)}" for part in parts)
         return tuple(found), self.what
 
@@ -113,13 +114,6 @@ class Difference:
             before=_said(self.original),
             after=_said(self.result),
         )
-
-
-def _parts_of(condition: str | Condition) -> Iterable[Condition]:
-    """The conditions that have to hold together."""
-    if isinstance(condition, Several) and condition.all_of:
-        return condition.parts
-    return () if isinstance(condition, str) else (condition,)
 
 
 def _said(entry: Entry) -> str:
@@ -211,7 +205,7 @@ def _may_agree(one: Entry, other: Entry) -> bool:
 
 def _may_hold_together(one: Condition, other: Condition) -> bool:
     """Whether two conditions are the same as far as both are known."""
-    sides = [{condition_key(part): part for part in _parts_of(condition)} for condition in (one, other)]
+    sides = [{condition_key(part): part for part in conjuncts(condition)} for condition in (one, other)]
     shared = sides[0].keys() & sides[1].keys()
     known = [[part for part in side.values() if not _is_unsure(part)] for side in sides]
     left, right = (both(*(part for part in parts if condition_key(part) not in shared)) for parts in known)
@@ -289,7 +283,7 @@ class _Reader(ABC):
     def __init__(self, analysis: Analysis, holds: tuple[Condition, ...]) -> None:
         self.analysis = analysis
         self.holds = holds
-        self.told = {condition_key(part) for one in holds for part in _parts_of(one) if not isinstance(part, Plain)}
+        self.told = {condition_key(part) for one in holds for part in conjuncts(one) if not isinstance(part, Plain)}
         self.asked = {condition_key(Literal(atom)): atom for one in holds for atom in atoms_of(one)}
         self.known: dict[Condition, Condition] = {}
 

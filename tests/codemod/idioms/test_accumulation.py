@@ -274,3 +274,22 @@ for batch in loader:
 """
     )
     assert "MG407" not in found.codes(Kind.TODO)
+
+
+def test_a_loop_over_what_gives_items_by_number_begins_at_the_first() -> None:
+    found = script(
+        """
+class Chunks:
+    def __init__(self, batch):
+        self.parts = batch.chunk(4)
+    def __getitem__(self, number):
+        if number == 0:
+            optimizer.zero_grad()
+        return self.parts[number]
+for batch in loader:
+    for x in Chunks(batch):
+        model(x).sum().backward()
+    optimizer.step()
+"""
+    )
+    assert "MG407" not in found.codes(Kind.TODO)

@@ -312,3 +312,20 @@ def test_an_attribute_that_may_be_there_switches_autocast() -> None:
     )
     assert 'torch_autocast={"enabled": hasattr(cfg.TRAIN, "AMP") and cfg.TRAIN.AMP}' in found.text
     assert not found.todos
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.cuda.amp.autocast({test})",
+        "torch.autocast('cuda', torch.float16, {test})",
+        "torch.autocast('cuda', enabled={test})",
+    ],
+)
+def test_a_switch_of_one_of_two_devices_is_said_as_it_is_written(call: str) -> None:
+    found = script(
+        f"with {call.format(test='device.type != 0')}:\n    loss = model(x).sum()",
+        helpers="from lab import select\ndevice = select(1) if args.amp else select(2)",
+    )
+    assert 'torch_autocast={"enabled": device.type != 0}' in found.text
+    assert not found.todos

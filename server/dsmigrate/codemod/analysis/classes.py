@@ -55,7 +55,10 @@ def is_mapping(thing: Obj) -> bool:
     return thing.kind is Kind.INSTANCE and any(base in _MAPPINGS for base in bases_of(thing))
 
 
-_MAPPINGS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.UserDict", "collections.defaultdict"})
+_MAPPINGS = frozenset(
+    ["builtins.dict", "typing.Dict", "collections.OrderedDict", "collections.UserDict", "collections.defaultdict",
+     "collections.Counter", "easydict.EasyDict", "addict.Dict", "munch.Munch", "box.Box"]
+)  # fmt: skip
 
 
 def looked_up(cls: Obj, name: str, *, behind: Obj | None = None) -> tuple[Value, Value] | None:

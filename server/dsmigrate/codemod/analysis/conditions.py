@@ -305,6 +305,11 @@ def _are_opposites(one: Condition, other: Condition) -> bool:
     return isinstance(one, Literal | Several) and negate(one) is other
 
 
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """The conditions that have to hold together for one to hold."""
+    return condition.ordered if isinstance(condition, Several) and condition.all_of else (condition,)
+
+
 def literals_of(condition: Condition) -> Iterator[Literal]:
     """The literals that hold wherever a condition does."""
     if isinstance(condition, Literal):

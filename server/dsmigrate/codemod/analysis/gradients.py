@@ -427,7 +427,7 @@ def _at_first(atom: Expr, loop: ast.AST) -> bool | None:
         turn = turn.args[0]
     if not isinstance(turn, Expr) or turn.op != "index" or turn.args[0] is not loop:
         return None
-    begins_at_0 = turn.args[1:] == ("enumerate",) or len(turn.args) == 2 or turn.args[1] == Const(0)
+    begins_at_0 = len(turn.args) <= 2 or turn.args[1] == Const(0)  # else a range says where it begins
     return turn is not atom if begins_at_0 else None
 
 

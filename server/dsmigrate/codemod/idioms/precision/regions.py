@@ -13,8 +13,8 @@ from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     Condition,
     Plain,
-    Several,
     both,
+    conjuncts,
     either,
     implied,
     left_of,
@@ -181,14 +181,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
 
 def _of_run(condition: Condition) -> Condition:
     """The parts of a condition that a run decides once."""
-    parts = condition.parts if isinstance(condition, Several) and condition.all_of else (condition,)
-    return both(*(part for part in parts if not part.loops))
+    return both(*(part for part in conjuncts(condition) if not part.loops))
 
 
 def _as_far_as_known(condition: Condition) -> Condition:
     """A condition without those of its parts of which nothing is known."""
-    parts = condition.parts if isinstance(condition, Several) and condition.all_of else (condition,)
-    return both(*(part for part in parts if not isinstance(part, Plain)))
+    return both(*(part for part in conjuncts(condition) if not isinstance(part, Plain)))
 
 
 def _unsettled(event: Event, reason: str) -> Decision:
@@ -290,8 +288,10 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
 
 def _as_written(training: Training, facts: Facts, event: Event) -> str | None:
     """What a region is switched by as it stands there."""
-    call = regions_around(event, AUTOCAST)[0].node
-    given = given_at(call, 99, "enabled") if isinstance(call, ast.Call) else None
+    block = regions_around(event, AUTOCAST)[0]
+    made = {one.made_by for one in each(block.label or NONE) if isinstance(one, Obj)}
+    index = 2 if made == {"torch.autocast"} else 0  # behind the device and the type
+    given = given_at(block.node, index, "enabled") if isinstance(block.node, ast.Call) else None
     return None if given is None else as_written(training.analysis, given, event.names, facts.site.names)
 
 
