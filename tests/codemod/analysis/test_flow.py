@@ -572,3 +572,10 @@ def test_a_librarys_names_do_not_stand_for_pythons_functions() -> None:
     found = values("from timm.utils import *\nfirst = len([1, 2])\nsecond = sum([1, 2])\nthird = getattr(nn, 'Linear')")
     assert (found["first"], found["third"]) == ("2", "torch.nn.Linear")
     assert found["second"] != "3"  # which other libraries have, too
+
+
+def test_a_name_of_a_module_that_is_not_read_may_hold_anything() -> None:
+    found = values("from settings import AMP\nfrom apex import amp\nfirst = 1 if AMP else 2\nsecond = 1 if amp else 2")
+    assert (found["first"], found["second"]) == ("1 if true(settings.AMP) | 2 if not true(settings.AMP)", "1")
+    found = values("import settings\nthird = 1 if settings.AMP is None else 2")
+    assert found["third"] == "1 if is(settings.AMP, None) | 2 if not is(settings.AMP, None)"

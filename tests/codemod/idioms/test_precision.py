@@ -329,3 +329,13 @@ def test_a_switch_of_one_of_two_devices_is_said_as_it_is_written(call: str) -> N
     )
     assert 'torch_autocast={"enabled": device.type != 0}' in found.text
     assert not found.todos
+
+
+def test_a_setting_of_a_module_that_is_not_read_switches_autocast() -> None:
+    found = script(
+        "if settings.AMP:\n    with torch.autocast('cuda'):\n        loss = model(x).sum()\n"
+        "else:\n    loss = model(x).sum()",
+        helpers="import settings",
+    )
+    assert 'torch_autocast={"enabled": settings.AMP}' in found.text
+    assert not found.todos

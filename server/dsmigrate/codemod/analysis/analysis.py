@@ -358,6 +358,8 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
         case "field", (base, str(name)):
             inner = code_for(base, names) if isinstance(base, Expr | Obj) else None
             return f"{inner}.{name}" if inner else None
+        case "true", (Lib(name=of),):
+            return library_said(of, names)
         case "hasattr", (Expr() | Obj() as base, str(name)):
             inner = code_for(base, names)
             return f'hasattr({inner}, "{name}")' if inner else None

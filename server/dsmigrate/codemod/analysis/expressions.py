@@ -35,7 +35,14 @@ from dsmigrate.codemod.analysis.containers import (
 )
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
 from dsmigrate.codemod.analysis.keys import is_of_data, key_of
-from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
+from dsmigrate.codemod.analysis.library import (
+    call_library,
+    contained_in,
+    is_unread,
+    item_of,
+    item_written,
+    operated_library,
+)
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
@@ -109,6 +116,8 @@ def truth(run: Machine, value: Value) -> Condition:
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
         case Member():
             return Literal(Expr("field", value.of, value.name, varies=may_vary(value.of), loops=frozenset(run.loops)))
+        case Lib() if is_unread(value):
+            return Literal(Expr("true", value))
         case Lib() | Obj() | Bound() | Super() | Lazy():
             return TRUE
     return MAYBE
@@ -556,7 +565,9 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
         return _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
-            is_any = isinstance(one, Member) and isinstance(one.of, Obj) and one.of.kind is Kind.INSTANCE
+            is_any = is_unread(one) or (
+                isinstance(one, Member) and isinstance(one.of, Obj) and one.of.kind is Kind.INSTANCE
+            )
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup) and not is_any:
                 is_unlike = not isinstance(one, Lib | Tup) and not (isinstance(one, Obj) and one.kind is Kind.INSTANCE)
                 if other.value is None or (is_unlike if isinstance(op, ast.Eq) else not isinstance(one, Tup)):

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import takewhile
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, is_mapping, looked_up
@@ -17,8 +18,10 @@ from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
     ANY_METHODS,
     ATTRIBUTES,
+    CLASSES,
     FUNCTIONS,
     MAKERS,
     METHODS,
@@ -341,6 +344,17 @@ def _is_path(value: Value) -> bool:
 
 
 _ENDING = re.compile(r"\.\w{1,8}$")
+
+
+@cache
+def _described() -> frozenset[str]:
+    """The packages of which summaries speak, and Python's own."""
+    return frozenset(name.partition(".")[0] for name in (*FUNCTIONS, *CLASSES, *ALIASES)) | sys.stdlib_module_names
+
+
+def is_unread(value: Value) -> bool:
+    """Whether a value is a name of a module that is not read, which may hold anything: ``from settings import AMP``."""
+    return isinstance(value, Lib) and "." in value.name and value.name.partition(".")[0] not in _described()
 
 
 def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) -> None:
