@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.checking.arguments import arguments_for, forget, written
+from dsmigrate.checking.find import find
 from dsmigrate.checking.job import check_file
 from dsmigrate.settings.check import CheckSettings
 
@@ -130,3 +131,60 @@ def test_a_launch_line_that_leads_to_a_config_through_accelerate_counts(project:
     (found,) = [one for one in checked.findings if one.code == "DS825"]
     assert "(run.sh:1)" in found.message
     assert checked.why_consumer == "run.sh:1 gives arguments of the Trainer"
+
+
+def test_a_script_with_an_argument_of_that_name_and_none_of_its_others_is_not_the_trainer(project: Path) -> None:
+    line = "deepspeed chatbot.py --deepspeed configs/ds.json --model_name_or_path m --max_new_tokens 200\n"
+    (project / "run.sh").write_text(line, encoding="utf-8")
+    assert arguments_for(project / "configs" / "ds.json")[1] == ""
+
+
+def test_the_argument_of_deepspeeds_own_parser_shows_another_script(project: Path) -> None:
+    line = "deepspeed squad.py --deepspeed --deepspeed_config configs/ds.json --do_train --output_dir o\n"
+    (project / "run.sh").write_text(line, encoding="utf-8")
+    found, trainer = arguments_for(project / "configs" / "ds.json")
+    assert (len(found), trainer) == (1, "")
+
+
+def test_a_config_that_a_yaml_of_accelerate_names_is_read_by_accelerate(project: Path) -> None:
+    config = project / "configs" / "plain.json"
+    config.write_text('{"train_batch_size": 8, "zero_optimization": {"stage": 2}}', encoding="utf-8")
+    text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: configs/plain.json\n"
+    (project / "launch.yaml").write_text(text, encoding="utf-8")
+    checked = check_file(config, CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer) == ("accelerate", "launch.yaml names it for Accelerate")
+
+
+@pytest.mark.parametrize(("call", "codes"), [("", ["DS908"]), ("deepspeed.checkpointing.configure(mpu)\n", [])])
+def test_checkpointing_that_a_script_configures_is_no_news(project: Path, call: str, codes: list[str]) -> None:
+    config = project / "configs" / "mega.json"
+    config.write_text(
+        '{"train_batch_size": 8, "activation_checkpointing": {"partition_activations": true}}', encoding="utf-8"
+    )
+    (project / "setup_model.py").write_text(f"import deepspeed\n{call}", encoding="utf-8")
+    assert [one.code for one in check_file(config, CheckSettings()).findings if one.code == "DS908"] == codes
+
+
+def test_a_tuned_config_is_not_told_that_its_run_ends(project: Path) -> None:
+    config = project / "configs" / "tune.json"
+    config.write_text('{"train_batch_size": 8, "autotuning": {"enabled": true}}', encoding="utf-8")
+    line = "deepspeed --autotuning run train.py --deepspeed_config configs/tune.json\n"
+    (project / "tune.sh").write_text(line, encoding="utf-8")
+    assert "DS930" not in {one.code for one in check_file(config, CheckSettings()).findings}
+
+
+def test_a_yaml_that_trains_without_deepspeed_says_only_that(project: Path) -> None:
+    file = project / "ddp.yaml"
+    file.write_text("distributed_type: MULTI_GPU\ndeepspeed_config:\n  zero_stage: 2\n", encoding="utf-8")
+    assert [one.code for one in check_file(file, CheckSettings()).findings] == ["CV109"]
+    file.write_text("distributed_type: MULTI_GPU\ndeepspeed_config: {}\n", encoding="utf-8")
+    assert [found.path.name for found in find([str(project)])] == ["ds.json"]
+
+
+def test_known_bugs_of_the_oldest_release_are_not_told_of_older_ones(project: Path) -> None:
+    config = project / "configs" / "old.json"
+    config.write_text('{"train_batch_size": 8, "zero_optimization": {"stage": 2}}', encoding="utf-8")
+    (project / "requirements.txt").write_text("deepspeed==0.6.5\n", encoding="utf-8")
+    checked = check_file(config, CheckSettings())
+    assert checked.version == "0.9.0"
+    assert "DS970" not in {one.code for one in checked.findings}

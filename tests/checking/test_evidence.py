@@ -40,7 +40,6 @@ def test_a_pin_says_the_release(tmp_path: Path, file: str, text: str, release: s
     [
         "deepspeed>=0.14\n",
         "deepspeed-kernels==0.1\n",
-        "deepspeed==0.8.0\n",
         "mydeepspeed==0.14.0\n",
         "# deepspeed==0.14.0\n",
         "my-deepspeed==0.14.0\n",
@@ -50,6 +49,12 @@ def test_what_pins_nothing_known_says_nothing(tmp_path: Path, text: str) -> None
     (tmp_path / ".git").mkdir()
     (tmp_path / "requirements.txt").write_text(text, encoding="utf-8")
     assert release_for(tmp_path).why in {"installed here", "the newest known"}
+
+
+def test_an_older_pin_leads_to_the_oldest_known_release(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("deepspeed==0.6.5\n", encoding="utf-8")
+    guess = release_for(tmp_path)
+    assert (guess.value, guess.why) == ("0.9.0", "the oldest known: requirements.txt pins 0.6.5")
 
 
 def test_without_a_pin_it_is_what_is_installed_or_the_newest(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def test_names_of_configs(name: str) -> None:
         '{"type": "object", "properties": {"zero_optimization": {}}, "zero_optimization": {}}',
         '{"train_batch_size": 8, "model": "x"}',
         '{"name": "x", "version": "1.0.0", "scripts": {}}',
+        '{"output_dir": "o", "model_name_or_path": "m", "gradient_accumulation_steps": 8, "fp16": true, "optim": "a"}',
     ],
 )
 def test_other_objects_do_not_look_like_configs(text: str) -> None:
@@ -63,6 +64,7 @@ def test_configs_are_known_by_their_keys(text: str) -> None:
         ("anything.json", '{"zero_optimization": {"stage": 2}}', True),
         ("anything.json", '{"answer": 42}', False),
         ("package.json", '{"zero_optimization": {"stage": 2}}', False),
+        ("ds_config_TEMPLATE.json", '{"train_batch_size": BATCH_SIZE}', False),
         ("ds_config.yaml", '{"zero_optimization": {"stage": 2}}', False),
     ],
 )

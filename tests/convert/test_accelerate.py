@@ -75,6 +75,15 @@ def test_what_the_yaml_does_not_mean_is_said_at_its_line(text: str, codes: list[
     assert noted(read_text(text, Path("/nowhere"))) == codes
 
 
+def test_a_named_file_counts_from_where_the_launch_is_started(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "ds.json").write_text('{"zero_optimization": {"stage": 1}}')
+    text = f"{HEAD}deepspeed_config:\n  deepspeed_config_file: configs/ds.json\n"
+    settings = read_text(text, tmp_path / "configs")
+    assert settings.config == {"zero_optimization": {"stage": 1}}
+    assert noted(settings) == []
+
+
 def test_a_named_file_is_read_from_beside_the_yaml(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 1}, "bf16": {"enabled": "auto"}}')
     text = f"{HEAD}mixed_precision: bf16\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n  zero_stage: 2\n"

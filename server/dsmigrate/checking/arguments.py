@@ -14,7 +14,7 @@ from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
-from dsmigrate.knowledge.elsewhere import only_of_trainer
+from dsmigrate.knowledge.elsewhere import of_trainer, only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
@@ -34,6 +34,9 @@ _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"
 _CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
 _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
+_CONFIGURES = "checkpointing.configure("
+_OWN = "deepspeed_config"
+"""The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 """Calls whose arguments have the defaults of Transformers."""
 
@@ -49,6 +52,20 @@ class _Given:
     """The file of Accelerate that names a config, for which what names this file counts."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """What the files of a project say: arguments, by the names of the files that they are given with."""
+
+    given: dict[str, list[_Given]]
+    configures: bool
+    """Whether a script calls ``deepspeed.checkpointing.configure``."""
+
+
+def configures_checkpointing(config: Path) -> bool:
+    """Return whether a script of the project of a config calls ``deepspeed.checkpointing.configure``."""
+    return _of_project(_root(resolved(config))).configures
+
+
 def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     """Return what the trainings with a config are given, and why the Trainer reads it, "" where nothing says so.
 
@@ -56,25 +73,45 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     run to run, and what cannot be read, is left out.
     """
     config = resolved(config)
-    root = next(
-        (folder for folder in config.parents[:UPWARD] if any((folder / mark).exists() for mark in _ROOTS)),
-        config.parent,
-    )
+    root = _root(config)
     naming = list(_naming(config, root))
     for given in list(naming):
         if given.through is not None and given.through != config:
             naming += [one for one in _naming(given.through, root) if one.through is None]
     found = tuple(given.arguments for given in naming if given.through is None)
-    handing = next((one for one in naming if any(name == _TRAINER for name, _ in one.paths)), None)
+    handing = next((one for one in naming if _is_for_trainer(one)), None)
     if handing is not None:
         return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
-    trainer = next((one for one in found if not only_of_trainer().isdisjoint(one.values)), None)
+    trainer = next((one for one in found if _is_trainer(one)), None)
     return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
+
+
+def names_for_accelerate(config: Path) -> str:
+    """Return why Accelerate reads a config: its own file names that as ``deepspeed_config_file``; "" for none."""
+    config = resolved(config)
+    naming = (given.arguments.place for given in _naming(config, _root(config)) if given.through is not None)
+    return next((say("{place} names it for Accelerate", place=place) for place in naming), "")
+
+
+def _root(config: Path) -> Path:
+    above = config.parents[:UPWARD]
+    return next((folder for folder in above if any((folder / mark).exists() for mark in _ROOTS)), config.parent)
+
+
+def _is_trainer(given: Arguments) -> bool:
+    """Return whether only the Trainer takes such arguments; one of DeepSpeed's own parser shows another script."""
+    return _OWN not in given.values and not only_of_trainer().isdisjoint(given.values)
+
+
+def _is_for_trainer(given: _Given) -> bool:
+    """Return whether the Trainer is given a config, not another script with an argument of that name."""
+    others = given.arguments.values.keys() - {_TRAINER}
+    return any(name == _TRAINER for name, _ in given.paths) and not (others and others.isdisjoint(of_trainer()))
 
 
 def _naming(file: Path, root: Path) -> Iterator[_Given]:
     """Yield what is given along with a file, with the paths that mean it alone."""
-    for given in _of_project(root).get(file.name, ()):
+    for given in _of_project(root).given.get(file.name, ()):
         paths = tuple(one for one in given.paths if _means(one[1], given.folder, root, file))
         if paths:
             yield replace(given, paths=paths)
@@ -92,14 +129,16 @@ def forget() -> None:
 
 
 @functools.cache
-def _of_project(root: Path) -> dict[str, list[_Given]]:
-    """Return what the files of a project give, by the names of the files that it is given with."""
-    found: dict[str, list[_Given]] = {}
-    for file in _files(root):
-        for given in _of_file(file, root):
-            for name in {PurePosixPath(path).name for _, path in given.paths}:
-                found.setdefault(name, []).append(given)
-    return found
+def _of_project(root: Path) -> _Project:
+    """Return what the files of a project say."""
+    given: dict[str, list[_Given]] = {}
+    configures = False
+    for file, text in _texts(root):
+        for one in _of_file(file, text, root):
+            for name in {PurePosixPath(path).name for _, path in one.paths}:
+                given.setdefault(name, []).append(one)
+        configures = configures or (file.suffix == ".py" and _CONFIGURES in text)
+    return _Project(given, configures)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -115,14 +154,17 @@ def _files(root: Path) -> Iterator[Path]:
                 yield here / name
 
 
-def _of_file(file: Path, root: Path) -> Iterator[_Given]:
-    try:
-        data = read(file, _LARGEST)
-    except SourceError:
-        return
-    if _WORD.search(data) is None or b"\0" in data:
-        return
-    text = data.decode("utf-8", "replace")
+def _texts(root: Path) -> Iterator[tuple[Path, str]]:
+    for file in _files(root):
+        try:
+            data = read(file, _LARGEST)
+        except SourceError:
+            continue
+        if _WORD.search(data) is not None and b"\0" not in data:
+            yield file, data.decode("utf-8", "replace")
+
+
+def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
     name = file.relative_to(root).as_posix()
     if file.suffix == ".py":
         yield from _of_script(text, name, file.parent)

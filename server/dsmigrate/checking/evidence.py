@@ -15,6 +15,7 @@ from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import MissingFileError, read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer, knowledge
+from dsmigrate.knowledge.wording import FIRST
 from dsmigrate.languages import say
 
 DEEPSPEED = "deepspeed"
@@ -51,12 +52,15 @@ class Guess:
 
     value: str
     why: str
+    is_older: bool = False
+    """Whether it stands for a release that is older than all that are known."""
 
 
 def release_for(folder: Path) -> Guess:
     """Return the DeepSpeed release that a config in ``folder`` is for.
 
-    The one pinned nearest upward, else the one installed beside dsmigrate, else the newest that is known.
+    The one pinned nearest upward, or the oldest known for an older one, else the one installed beside dsmigrate, else
+    the newest that is known.
     """
     return _release_for(resolved(folder))
 
@@ -99,6 +103,8 @@ def _release_for(folder: Path) -> Guess:
     for file, pinned in _upward(folder, DEEPSPEED, unread):
         if _known(pinned):
             return Guess(pinned, "; ".join((say("pinned in {name}", name=file.name), *unread)))
+        why = say("the oldest known: {name} pins {pinned}", name=file.name, pinned=pinned)
+        return Guess(FIRST, "; ".join((why, *unread)), is_older=True)
     guess = unpinned()
     return Guess(guess.value, "; ".join((guess.why, *unread)))
 

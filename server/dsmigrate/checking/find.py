@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsmigrate.checking.recognise import SUFFIXES, YAML, is_config
+from dsmigrate.checking.recognise import SUFFIXES, YAML, is_config, may_be_config
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.settings.check import CheckSettings, check_settings_for
 
-_ACCELERATE = re.compile(rb"(?m)^(?:deepspeed_config[ \t]*:|distributed_type:[ \t]*[\"']?DEEPSPEED)")
+_ACCELERATE = re.compile(
+    rb"(?m)^(?:deepspeed_config[ \t]*:(?![ \t]*\{[ \t]*\})|distributed_type:[ \t]*[\"']?DEEPSPEED)"
+)
 SettingsFor = Callable[[Path], CheckSettings]
 
 
@@ -85,7 +87,10 @@ def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
     if file.suffix.lower() in YAML:
         return Candidate(file, settings) if _is_accelerate(file) else None
     try:
-        document = parse_bytes(read(file))
+        data = read(file)
+        if not may_be_config(file.name, data):
+            return None
+        document = parse_bytes(data)
     except (SourceError, DocumentError):
         return None
     return Candidate(file, settings, document) if is_config(file.name, document) else None

@@ -14,6 +14,7 @@ from dsmigrate.checking.arguments import arguments_for
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
+from dsmigrate.convert.codes import NOT_DEEPSPEED
 from dsmigrate.convert.job import text_of
 from dsmigrate.convert.model import ConvertError, Form, Settings
 from dsmigrate.convert.python_calls import script_of
@@ -106,7 +107,8 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
         if _FSDP.search(text):
             raise ConvertError(say("it trains with FSDP: there are no DeepSpeed settings in it to check"))
         settings = read(form, Input(text, folder))
-        yield _part(settings, say(_WHY[form]), with_config=_NAMED not in text)
+        trains = all(note.code != NOT_DEEPSPEED for note in settings.notes)
+        yield _part(settings, say(_WHY[form]), with_config=trains and _NAMED not in text)
         return
     script = script_of(text)
     yielded: set[int] = set()

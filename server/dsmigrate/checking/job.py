@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from dsmigrate.checking.arguments import arguments_for, written
+from dsmigrate.checking.arguments import arguments_for, configures_checkpointing, names_for_accelerate, written
 from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.schemas import schemas_for
@@ -126,9 +126,12 @@ def _check(
 ) -> Checked:
     release = release_of(settings, folder)
     consumer, why = settings.consumer, "as asked for"
-    given, trainer = arguments_for(Path(name)) if folder is not None and name != STDIN_NAME else ((), "")
+    lies = folder is not None and name != STDIN_NAME
+    given, trainer = arguments_for(Path(name)) if lies else ((), "")
     if consumer is None and trainer:
         consumer, why = Consumer.TRANSFORMERS, trainer
+    elif consumer is None and lies and (launched := names_for_accelerate(Path(name))):
+        consumer, why = Consumer.ACCELERATE, launched
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
@@ -136,7 +139,12 @@ def _check(
     asked = Settings(
         version=release[0],
         consumer=consumer,
-        facts=replace(known, arguments=(*known.arguments, *given), schemas=schemas_for(document, settings, folder)),
+        facts=replace(
+            known,
+            arguments=(*known.arguments, *given),
+            schemas=schemas_for(document, settings, folder),
+            configures_checkpointing=lies and configures_checkpointing(Path(name)),
+        ),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
     )
@@ -171,6 +179,7 @@ def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
 def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consumer = Consumer.DEEPSPEED) -> Facts:
     """Return what the settings say beside the file, and what lies around it, in the units of the rules."""
     around = frameworks_for(folder) if consumer is not Consumer.DEEPSPEED else {}
+    older = settings.version is None and folder is not None and release_for(folder).is_older
     memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
     return Facts(
         world_size=settings.world_size,
@@ -181,4 +190,5 @@ def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consume
         arguments=(written(settings.arguments),) if settings.arguments else (),
         transformers=settings.transformers or around.get("transformers"),
         accelerate=settings.accelerate or around.get("accelerate"),
+        is_older=older,
     )

@@ -17,6 +17,8 @@ _NAME = re.compile(
 _OTHERS = re.compile(
     r"^(package(-lock)?|tsconfig|composer|manifest|settings|launch|tasks|.*\.schema)\.json$", re.IGNORECASE
 )
+_TEMPLATE = re.compile(r"(^|[_\-. ])(template|tmpl)([_\-. ]|$)", re.IGNORECASE)
+"""What a file is called that a script fills in: nothing loads it as it stands."""
 STRONG = frozenset(
     {
         "zero_optimization",
@@ -42,7 +44,15 @@ STRONG = frozenset(
 """Top-level keys that hardly anything but a DeepSpeed config has."""
 
 USUAL = frozenset({"train_batch_size", "gradient_accumulation_steps", "gradient_clipping"})
-"""Top-level keys that other configs have too, and that make one of DeepSpeed's together with any other key of it."""
+"""Top-level keys that other configs have too: they make one of DeepSpeed's where most of its keys are DeepSpeed's."""
+
+
+_WORDS = tuple(name.encode() for name in sorted(STRONG | USUAL | {"fp16", "bf16"}))
+
+
+def may_be_config(name: str, data: bytes) -> bool:
+    """Return whether a file is worth to be parsed: it is called like a config, or holds a key that tells one."""
+    return is_config_name(name) or any(word in data for word in _WORDS)
 
 
 def is_config_name(name: str) -> bool:
@@ -54,8 +64,9 @@ def is_config_name(name: str) -> bool:
 def looks_like_config(document: Document) -> bool:
     """Return whether a text has the keys of a DeepSpeed config.
 
-    One telling key is enough, or one that is usual and another one, or an ``fp16`` or ``bf16`` section that is an
-    object with ``enabled``. Text that is not an object, or that is a JSON Schema, is none.
+    One telling key is enough, or one that is usual among at least as many keys of DeepSpeed as others (the arguments of
+    a Trainer have a few of them), or an ``fp16`` or ``bf16`` section that is an object with ``enabled``. Text that is
+    not an object, or that is a JSON Schema, is none.
     """
     root = document.root
     if not isinstance(root, Object):
@@ -67,7 +78,8 @@ def looks_like_config(document: Document) -> bool:
         return True
     known = names & {key.name for key in knowledge().children()}
     switches = [document.node_at((section, "enabled")) for section in ("fp16", "bf16") if section in names]
-    return (len(known) > 1 and bool(known & USUAL)) or any(switch is not None for switch in switches)
+    usual = len(known) > 1 and bool(known & USUAL) and 2 * len(known) >= len(names)
+    return usual or any(switch is not None for switch in switches)
 
 
 def is_config(name: str, document: Document) -> bool:
@@ -76,7 +88,8 @@ def is_config(name: str, document: Document) -> bool:
     One that is called like a config must have some key of DeepSpeed at its top level, or be too broken to tell; one
     that is not, must look like a config.
     """
-    if PurePath(name).suffix.lower() not in SUFFIXES or _OTHERS.match(PurePath(name).name):
+    path = PurePath(name)
+    if path.suffix.lower() not in SUFFIXES or _OTHERS.match(path.name) or _TEMPLATE.search(path.stem):
         return False
     if looks_like_config(document):
         return True

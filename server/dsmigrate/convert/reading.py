@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.checking.evidence import consumer_for
+from dsmigrate.checking.evidence import UPWARD, consumer_for
 from dsmigrate.convert import tree
 from dsmigrate.convert.forms.deepspeed import read_deepspeed
 from dsmigrate.convert.model import Config, ConvertError, Form, Place, Settings
 from dsmigrate.convert.overlay import overlay
 from dsmigrate.document import Document, DocumentError, parse, parse_bytes
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import MissingFileError
 from dsmigrate.files.reading import read as read_file
 from dsmigrate.files.text import SourceError
@@ -58,22 +59,23 @@ def read(form: Form, given: Input) -> Settings:
 
 
 def load_config(name: str, folder: Path | None, text: str = "") -> Settings | None:
-    """Return the settings of the config file that a form names, from ``folder``; None where there is none.
+    """Return the settings of the config file that a form names, from ``folder`` or one around it; None for no file.
 
     Raises ConvertError for a file that is there and cannot be read; ``text`` is that of the form, to point into.
     """
-    path = Path(name) if folder is None else folder / name
-    try:
-        return read_deepspeed(parse_bytes(read_file(path)).text, Consumer.ACCELERATE)
-    except MissingFileError:
-        return None
-    except SourceError as error:
-        raise ConvertError.at(f"{name}: {error.message}", text, max(text.find(name), 0)) from None
-    except DocumentError as error:
-        raise ConvertError.at(f"{name}: {error}", text, max(text.find(name), 0)) from None
-    except ConvertError as error:
-        said = f"{name}{error.where}: {error.message}"
-        raise ConvertError.at(said, text, max(text.find(name), 0)) from None
+    for place in (Path(),) if folder is None else (folder, *resolved(folder).parents[:UPWARD]):
+        try:
+            return read_deepspeed(parse_bytes(read_file(place / name)).text, Consumer.ACCELERATE)
+        except MissingFileError:
+            continue
+        except SourceError as error:
+            raise ConvertError.at(f"{name}: {error.message}", text, max(text.find(name), 0)) from None
+        except DocumentError as error:
+            raise ConvertError.at(f"{name}: {error}", text, max(text.find(name), 0)) from None
+        except ConvertError as error:
+            said = f"{name}{error.where}: {error.message}"
+            raise ConvertError.at(said, text, max(text.find(name), 0)) from None
+    return None
 
 
 def document_of(settings: Settings) -> Document:

@@ -52,6 +52,8 @@ class Bug:
     """The package whose releases are meant, "" for DeepSpeed."""
     deepspeed: str = FIRST
     """The first release of DeepSpeed that it matters with."""
+    unless: tuple[str, ...] = ()
+    """Arguments of the consumer, any of which avoids it unless it is 0."""
 
     def affects(self, version: str) -> bool:
         """Return whether a release has it."""
@@ -151,6 +153,7 @@ def _bug(name: str, record: Mapping[str, Any]) -> Bug:
         ran=record.get("ran", ""),
         package=record.get("package", ""),
         deepspeed=record.get("deepspeed", FIRST),
+        unless=tuple(record.get("unless", ())),
     )
 
 

@@ -22,6 +22,12 @@ def only_of_trainer() -> frozenset[str]:
 
 
 @functools.cache
+def of_trainer() -> frozenset[str]:
+    """Return arguments that the Transformers Trainer takes, which other scripts may take as well."""
+    return only_of_trainer().union(*arguments().values(), schema_toml("deepspeed/elsewhere.toml")["trainer"]["usual"])
+
+
+@functools.cache
 def meant_by() -> Mapping[str, str]:
     """Return the path of the key that each name of another program stands for, of several the first."""
     found: dict[str, str] = {}

@@ -22,11 +22,15 @@ _DEVICES = {
     "zero_optimization.offload_optimizer.device": "offload_optimizer",
     "zero_optimization.offload_param.device": "offload_param",
 }
+_NOTHING = frozenset({"0", "0.0"})
 _TYPES = {"optimizer.type": "optimizer", "scheduler.type": "scheduler"}
 
 
 def met(context: Context) -> tuple[Bug, ...]:
-    """Return the bugs of the release that the config is certain to meet; what is unknown meets none."""
+    """Return the bugs of the release that the config is certain to meet; what is unknown meets none.
+
+    Which of those of the first known release are older than it, nobody has looked up.
+    """
     return context.once("known bugs", lambda: tuple(_met(context)))
 
 
@@ -40,7 +44,7 @@ def met_when_on(context: Context) -> dict[str, tuple[Bug, ...]]:
 
 def _met(context: Context, on: str = "") -> Iterator[Bug]:
     """Yield the bugs that are met if the switch ``on`` is on."""
-    if context.root is None:
+    if context.root is None or context.facts.is_older:
         return
     for bug in bugs_at(context.known.version):
         if _meets(context, bug, on):
@@ -52,8 +56,16 @@ def met_through(context: Context, package: str, release: str) -> Iterator[Bug]:
     now = order(context.known.version)
     for bug in of_frameworks():
         fits = bug.package == package and bug.affects(release) and order(bug.deepspeed) <= now
-        if fits and context.root is not None and _meets(context, bug):
+        if fits and context.root is not None and _meets(context, bug) and not _is_spared(context, bug):
             yield bug
+
+
+def _is_spared(context: Context, bug: Bug) -> bool:
+    """Whether every training with the file is given an argument that avoids a bug; one that nobody knows counts."""
+    trainings = context.facts.arguments
+    return bool(trainings) and all(
+        any(given.values.get(name, "0") not in _NOTHING for name in bug.unless) for given in trainings
+    )
 
 
 def avoiding(context: Context, bug: Bug) -> Fix | None:

@@ -187,7 +187,9 @@ class Facts:
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
-    ``accelerate`` the releases of these that hand the config on.
+    ``accelerate`` the releases of these that hand the config on, ``configures_checkpointing`` whether a script of the
+    project calls ``deepspeed.checkpointing.configure``, ``is_older`` whether the release is older than the first known
+    one, which stands for it.
     """
 
     world_size: int | None = None
@@ -200,6 +202,8 @@ class Facts:
     schemas: tuple[OwnSchema, ...] = ()
     transformers: str | None = None
     accelerate: str | None = None
+    configures_checkpointing: bool = False
+    is_older: bool = False
 
 
 @dataclass(frozen=True, slots=True)

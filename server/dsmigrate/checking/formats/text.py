@@ -22,6 +22,8 @@ _STYLES = {
     Severity.INFO: "bold cyan",
     Severity.HINT: "bold blue",
 }
+_RELATED = 8
+"""So many further places of a finding are printed."""
 _WIDEST = 200
 Line: TypeAlias = tuple[tuple[str, str], ...]
 """Pieces of a line, each with its style in the words of rich; "" is none."""
@@ -87,9 +89,11 @@ def _finding(entry: Checked, finding: Finding) -> Iterator[Line]:
         (f"[{finding.code}] {finding.message}", ""),
     )
     yield from _excerpt(document, finding.start, finding.end, style)
-    for other in finding.related:
+    for other in finding.related[:_RELATED]:
         at = span(document, other.start, other.end, Encoding.UTF32).start
         yield ((say("  line {line}: {message}", line=at.line + 1, message=other.message), "dim"),)
+    if len(finding.related) > _RELATED:
+        yield ((say("  and {count} more", count=len(finding.related) - _RELATED), "dim"),)
     for fix in finding.fixes[:1]:
         yield (
             ("  ", ""),

@@ -11,6 +11,7 @@ from dsmigrate.rules.consumer._stated import stated
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.sections._autotuning import is_tuned
 
 
 @rule(
@@ -51,6 +52,23 @@ from dsmigrate.rules.registry import rule
             consumer=Consumer.TRANSFORMERS,
             facts=Facts(arguments=(Arguments("run.sh:3", {"gradient_accumulation_steps": "1"}),)),
         ),
+        Example(
+            '{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto"}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"learning_rate": "1e-5"}),)),
+        ),
+        Example(
+            '{"zero_optimization": {}, «"train_micro_batch_size_per_gpu"»: "auto"}',
+            fixed='{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto", '
+            '"gradient_accumulation_steps": "auto"}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"gradient_accumulation_steps": None}),)),
+        ),
+        Example(
+            '{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto", "autotuning": {"enabled": true}}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("tune.sh:3", {"autotuning": "run"}),)),
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
@@ -62,7 +80,9 @@ def check(context: Context) -> Iterator[Finding]:
         return
     given = [*stated(context, STEPS)] if context.consumer is Consumer.TRANSFORMERS else []
     wrong = next((one for one in given if one.value != 1), None)
-    if given and wrong is None:
+    started = context.facts.arguments if context.consumer is Consumer.TRANSFORMERS else ()
+    fits = wrong is None and (bool(given) or bool(started and all(STEPS not in one.values for one in started)))
+    if fits or is_tuned(context):
         return
     pinned = context.raw(MICRO) not in (MISSING, None)
     split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned

@@ -8,7 +8,7 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.known_bugs import avoiding, met_through
-from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -45,6 +45,27 @@ from dsmigrate.rules.registry import rule
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}\n',
             consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "scheduler": {"type": "WarmupLR", "params": '
+            '{"warmup_num_steps": "auto"}}}\n',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(
+                transformers="4.51.2",
+                arguments=(Arguments("run.sh:3", {"warmup_steps": "0", "warmup_ratio": "0.01"}),),
+            ),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "scheduler": {"type": "WarmupLR", "params": '
+            '{"warmup_num_steps": «"auto"»}}}\n',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(
+                transformers="4.51.2",
+                arguments=(
+                    Arguments("run.sh:3", {"warmup_ratio": "0.01"}),
+                    Arguments("plain.sh:3", {"warmup_steps": "0"}),
+                ),
+            ),
         ),
     ),
 )

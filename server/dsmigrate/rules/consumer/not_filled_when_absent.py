@@ -76,6 +76,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "`accelerator.clip_grad_norm_` clips nothing, and 0.0 switches it off"
             ),
             part="member",
+            severity=Severity.HINT,
         )
     if not context.entries or entry is not None:
         return

@@ -27,6 +27,11 @@ _MANY = 3
 _FAR = 8
 """The length from which a name may be a slip of a key of another section."""
 
+_FEW = 8
+"""So many keys at the top say nothing about whom a file is for."""
+_CUT = 4
+"""The letters that are left of a word that is cut short."""
+
 _GUESSED = 500
 """Unknown keys of a file beyond which none is held against all that there are: it is no slip any more."""
 
@@ -101,6 +106,16 @@ def _unknown(context: Context) -> Iterator[tuple[Entry, str]]:
         yield entry, section_of(context, entry.path)
 
 
+def is_of_another_program(context: Context) -> bool:
+    """Return whether most keys of a file are none of DeepSpeed's: what stands there is not meant for it."""
+    return context.once(is_of_another_program, lambda: _is_of_another_program(context))
+
+
+def _is_of_another_program(context: Context) -> bool:
+    top = [entry for entry in context.entries if len(entry.path) == 1 and not is_comment(entry.name)]
+    return 2 * sum(entry.key is None for entry in top) > len(top) > _FEW
+
+
 def is_gone(context: Context, path: Path) -> bool:
     """Return whether a section, or one around it, is not there in this release: it is told of once, as a whole."""
     keys = [context.known.key(path[:length]) for length in range(1, len(path) + 1)]
@@ -135,10 +150,11 @@ def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
     name, known = entry.name, context.known
     slips = _near(known, name, section)
     exact = [guess for guess in slips if guess.exact]
-    if exact:
+    if exact or (not section and is_of_another_program(context)):
         return exact
     exact = [*_by_value(context, entry, section), *_by_other_name(context, name, section)]
     elsewhere = [Guess(Slip.PLACE, path, exact=True) for path in _elsewhere(context, entry, section)]
+    elsewhere = elsewhere or [*_written_out(known, name, section)]
     far = () if slips or elsewhere else _far(known, name, section, may_be_section=_may_be_section(entry))
     part = () if slips or elsewhere or far else _part(known, name, section)
     found = [*exact, *elsewhere, *slips, *far, *part]
@@ -160,6 +176,32 @@ def _by_other_name(context: Context, name: str, section: str) -> list[Guess]:
     if key is None or key.status not in HERE or key.name == name or context.has(key.path):
         return []
     return [Guess(Slip.SPELLING if key.parent == section else Slip.BOTH, key.path, exact=True)]
+
+
+@functools.lru_cache(maxsize=_NAMES)
+def _written_out(known: Knowledge, name: str, section: str) -> tuple[Guess, ...]:
+    """Return the key whose words a name writes out: ``gradient_accumulation_dtype`` means ``grad_accum_dtype``."""
+    words = tuple(_folded(name).split("_"))
+    found = [key for cut, key in _by_words(known).get(len(words), ()) if _shortens(cut, words)]
+    slip = {True: Slip.SPELLING, False: Slip.BOTH}
+    return tuple(Guess(slip[key.parent == section], key.path, exact=False) for key in found[:1])
+
+
+@functools.lru_cache(maxsize=16)
+def _by_words(known: Knowledge) -> dict[int, list[tuple[tuple[str, ...], Key]]]:
+    """Return the keys of two words or more with these, by how many they have."""
+    found: dict[int, list[tuple[tuple[str, ...], Key]]] = {}
+    for key in _every_key(known):
+        words = tuple(_folded(key.name).split("_"))
+        if len(words) > 1:
+            found.setdefault(len(words), []).append((words, key))
+    return found
+
+
+def _shortens(short: Sequence[str], words: Sequence[str]) -> bool:
+    """Return whether some of the words are cut to four letters or more, and the others are the same."""
+    pairs = [*zip(short, words, strict=True)]
+    return short != words and all(word.startswith(cut) and (cut == word or len(cut) >= _CUT) for cut, word in pairs)
 
 
 @functools.lru_cache(maxsize=_NAMES)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dsmigrate.languages import say
-from dsmigrate.rules.context import Context
+from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.keys._shared import Slip, guesses, is_comment, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -26,23 +26,35 @@ from dsmigrate.rules.registry import rule
     examples=(
         Example('{"train_batch_size": 8, «"grouped_lr"»: true}'),
         Example('{"train_batch_size": 8, «"batch_size"»: 8}'),
+        Example('{"train_batch_size": 8, «"grouped_lr"»: true, "num_layers_of_mine": 12}'),
         Example('{"train_batch_size": 8, "_grouped_lr": true, "$schema": "ds.schema.json", "//": "see the wiki"}'),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a quiet finding for each such key."""
+    """Yield a quiet finding for all such keys of a file, and one for each that is a part of a key of DeepSpeed."""
+    foreign: list[Entry] = []
     for entry, section in unknown(context):
         if section or is_comment(entry.name):
             continue
         found = guesses(context, entry, section)
-        if not found or found[0].slip is Slip.PART:
-            like = say("; its own key is `{found_name}`", found_name=found[0].name) if found else ""
-            yield context.finding(
-                entry,
-                say(
-                    "DeepSpeed does not read `{name}`{like}; it is there for your own code, or for nothing",
-                    name=entry.name,
-                    like=like,
-                ),
-                part="key",
-            )
+        if not found:
+            foreign.append(entry)
+        elif found[0].slip is Slip.PART:
+            yield _told(context, entry, say("; its own key is `{found_name}`", found_name=found[0].name))
+    if foreign:
+        first, *others = foreign
+        more = say(", nor {count} more key{en_s}", count=len(others), en_s="" if len(others) == 1 else "s")
+        yield _told(context, first, more if others else "", others)
+
+
+def _told(context: Context, entry: Entry, more: str, others: Sequence[Entry] = ()) -> Finding:
+    return context.finding(
+        entry,
+        say(
+            "DeepSpeed does not read `{name}`{more}: for your own code, or for nothing",
+            name=entry.name,
+            more=more,
+        ),
+        part="key",
+        related=[(other, say("not read")) for other in others],
+    )

@@ -87,9 +87,7 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         dropped = len(key.successors) > 1
         what = (
-            say("and its value is dropped")
-            if dropped
-            else say("and DeepSpeed writes {names} in its place", names=names)
+            say("and its value is dropped") if dropped else say("use {names}, as which DeepSpeed reads it", names=names)
         )
         yield context.finding(
             entry,

@@ -68,6 +68,10 @@ _PRECISIONS = frozenset({"fp16", "bf16"})
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"bf16"»: {"enabled": true}}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
         ),
+        Example(
+            '{"train_batch_size": 8, «"gradient_accumulation_dtype"»: "fp32"}',
+            fixed='{"train_batch_size": 8, "data_types": {"grad_accum_dtype": "fp32"}}',
+        ),
         Example('{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0}}'),
         Example('{"train_batch_size": 8, "data": {"overwrite": true}}'),
         Example(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import say
+from dsmigrate.rules.consumer._stated import stated
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.typed import given, params_path
@@ -40,6 +42,19 @@ from dsmigrate.rules.typed import given, params_path
         ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "weight_decay": 0}}}'),
         Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"weight_decay": "auto"}}, '
+            '"zero_optimization": {}}',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"Adam"», "params": {"weight_decay": "auto"}}, '
+            '"zero_optimization": {}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"weight_decay": "auto"}}, '
+            '"zero_optimization": {}}',
+            consumer=Consumer.TRANSFORMERS,
+            facts=Facts(arguments=(Arguments("run.sh:3", {"weight_decay": "0.1"}),)),
+        ),
+        Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"weight_decay": 0.01, '
             '"adam_w_mode": false}}}'
         ),
@@ -56,6 +71,8 @@ def check(context: Context) -> Iterator[Finding]:
     decay = params.get("weight_decay", 0.01 if params.get("torch_adam") else 0)
     if facts is None or facts.name != "Adam" or "adam_w_mode" in params:
         return
+    if decay == "auto" and context.consumer is Consumer.TRANSFORMERS:
+        decay = next((one.value for one in stated(context, "optimizer.params.weight_decay")), 0)  # its default
     if not (decay == "auto" or (isinstance(decay, (int, float)) and decay)):
         return
     yield context.finding(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Object
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 _SECTION = "activation_checkpointing"
@@ -36,12 +36,16 @@ _SECTION = "activation_checkpointing"
         Example(
             '{"train_batch_size": 8, "activation_checkpointing": {"partition_activations": false, "profile": false}}'
         ),
+        Example(
+            '{"train_batch_size": 8, "activation_checkpointing": {"partition_activations": true}}',
+            facts=Facts(configures_checkpointing=True),
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a section that asks for something."""
     entry = context.entry(_SECTION)
-    if entry is None or not isinstance(entry.node, Object):
+    if entry is None or not isinstance(entry.node, Object) or context.facts.configures_checkpointing:
         return
     if any(member.node is not None and member.node.value() for member in entry.node):
         yield context.finding(

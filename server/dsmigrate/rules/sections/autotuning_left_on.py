@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import MISSING
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.sections._autotuning import is_tuned
 
 _OFF = False
 
@@ -30,11 +31,21 @@ _OFF = False
             fixed='{"train_batch_size": 8, "autotuning": {"enabled": false, "fast": false}}',
         ),
         Example('{"train_batch_size": 8, "autotuning": {"enabled": false}}'),
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"enabled": true}}',
+            facts=Facts(arguments=(Arguments("tune.sh:3", {"autotuning": "run"}),)),
+        ),
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"enabled": true}, "zero_optimization": {"stage": [0, 1, 2]}}',
+            accepted=False,
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a finding for the flag that is on."""
+    """Yield a finding for the flag that is on, unless the file, or how it is started, is for the autotuner."""
     if context.raw("autotuning.enabled") in (MISSING, "auto") or not context.is_on("autotuning.enabled"):
+        return
+    if is_tuned(context):
         return
     last = context.number("autotuning.end_profile_step")
     steps = say("after {number} steps", number=int(last) + 1) if last is not None else say("after a few steps")

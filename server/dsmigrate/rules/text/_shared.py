@@ -47,7 +47,7 @@ def meant(node: Scalar) -> Meant | None:
 @functools.lru_cache(maxsize=256)
 def _meant(value: str, *, bare: bool) -> Meant | None:
     word = without_tail(value) if bare else value
-    if is_template(word) or (bare and _SHOUTED.fullmatch(word)):
+    if is_template(value) or is_template(word) or (bare and _SHOUTED.fullmatch(word)):
         return Meant.PLACEHOLDER
     if not bare:
         return None
@@ -60,9 +60,11 @@ def _meant(value: str, *, bare: bool) -> Meant | None:
     return Meant.NUMBER if _NUMBER.fullmatch(word) or _PRODUCT.fullmatch(word) else None
 
 
-def is_explained(key: Key | None, node: Scalar) -> bool:
+def is_explained(context: Context, key: Key | None, node: Scalar) -> bool:
     """Return whether a rule about texts says what a string stands for; a bare word is a text where one belongs."""
     what = meant(node)
+    if _is_capitals(node) and is_filled_in(context):
+        return True
     if what in {Meant.LITERAL, Meant.NUMBER}:
         return key is None or "string" not in key.type
     return what is not None
@@ -86,7 +88,26 @@ def strings(context: Context, wanted: Meant) -> Iterator[tuple[Entry, Scalar]]:
 
 
 def _strings(context: Context) -> Iterator[tuple[Entry, Scalar, Meant]]:
+    template = is_filled_in(context)
     for entry in context.entries:
         gone = entry.key is not None and entry.key.status is Status.REJECTED
-        if not gone and isinstance(entry.node, Scalar) and (means := meant(entry.node)) is not None:
+        if gone or not isinstance(entry.node, Scalar):
+            continue
+        means = Meant.PLACEHOLDER if template and _is_capitals(entry.node) else meant(entry.node)
+        if means is not None:
             yield entry, entry.node, means
+
+
+def is_filled_in(context: Context) -> bool:
+    """Return whether a file is a template: it has placeholders, so that other words in capitals are some too."""
+    return context.once(
+        is_filled_in,
+        lambda: any(
+            isinstance(entry.node, Scalar) and meant(entry.node) is Meant.PLACEHOLDER for entry in context.entries
+        ),
+    )
+
+
+def _is_capitals(node: Scalar) -> bool:
+    value = node.value()
+    return isinstance(value, str) and "_" in value and _CAPITALS.fullmatch(without_tail(value)) is not None

@@ -57,7 +57,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each such string."""
     for wanted in (Meant.LITERAL, Meant.NUMBER):
         for entry, node in strings(context, wanted):
-            if not is_explained(entry.key, node):
+            if not is_explained(context, entry.key, node):
                 continue
             verdict = judge(context, entry)
             what = say("number") if wanted is Meant.NUMBER else say("literal")

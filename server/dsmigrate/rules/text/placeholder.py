@@ -31,6 +31,11 @@ from dsmigrate.rules.types._values import shown_value
         Example('{"train_batch_size": «"<fill>"»}', accepted=False),
         Example('{"wandb": {"project": "{{ project }}"}, "train_batch_size": «"{{ batch }}"»}', accepted=False),
         Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": «"{{ project }}"»}}'),
+        Example(
+            '{\n  "train_batch_size": «GB_SIZE,»\n  "data_efficiency": {"data_sampling": {"curriculum_learning": '
+            '{"curriculum_metrics": {"CL_NAME": {"difficulty_type": "CL_1st_TYPE"}}}}}\n}\n',
+            accepted=False,
+        ),
         Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": "LARGE_RUN", "group": "a<b"}}'),
     ),
 )

@@ -13,7 +13,7 @@ from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._places import at
-from dsmigrate.rules.text._shared import meant
+from dsmigrate.rules.text._shared import Meant, meant, strings
 
 _NOT_STRICT = re.compile(
     r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$"
@@ -73,7 +73,7 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each place that strict JSON does not have."""
     for problem in context.document.problems:
-        if problem.breaks is Breaks.JSON and problem.code not in _HARMLESS:
+        if problem.breaks is Breaks.JSON and problem.code not in _HARMLESS and not _is_placeholder(context, problem):
             yield at(
                 context,
                 problem.start,
@@ -113,6 +113,14 @@ def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
         yield Fix(say("Put the config in braces"), edits, safe=True)
     elif problem.code is Code.COMMENT:
         yield Fix(say("Remove the comment"), (_comment(text, start, end),), safe=False)
+
+
+def _is_placeholder(context: Context, problem: Problem) -> bool:
+    """Return whether a problem is only that a placeholder, which another rule tells of, took the comma behind it."""
+    if problem.code not in {Code.QUOTELESS_STRING, Code.MISSING_COMMA}:
+        return False
+    places = context.once(_is_placeholder, lambda: [node for _, node in strings(context, Meant.PLACEHOLDER)])
+    return any(problem.start in {node.start, node.end} for node in places)
 
 
 def _is_plain_word(context: Context, start: int) -> bool:

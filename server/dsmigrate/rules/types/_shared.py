@@ -30,7 +30,7 @@ def verdicts(context: Context, *kinds: Kind) -> Iterator[tuple[Entry, Key, Node,
 def _verdicts(context: Context) -> Iterator[tuple[Entry, Key, Node, Verdict]]:
     for entry in context.entries:
         node, key = entry.node, entry.key
-        if node is None or key is None or (isinstance(node, Scalar) and is_explained(key, node)):
+        if node is None or key is None or (isinstance(node, Scalar) and is_explained(context, key, node)):
             continue
         verdict = judge(context, entry)
         if verdict is not None:

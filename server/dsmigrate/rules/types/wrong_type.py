@@ -8,6 +8,7 @@ from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.sections._autotuning import is_tuned
 from dsmigrate.rules.types._shared import verdicts
 from dsmigrate.rules.types._values import mend, place, shown_value
 from dsmigrate.rules.types._verdict import Kind
@@ -37,10 +38,10 @@ from dsmigrate.rules.types._verdict import Kind
         Example('{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": «false»}}', accepted=False),
         Example('{"train_batch_size": 8, "log_level": «3»}', accepted=False),
         Example(
-            '{"train_batch_size": 8, "autotuning": {"enabled": true}, '
-            '"zero_optimization": {"overlap_comm": «[false]»}}',
-            accepted=False,
+            '{"train_batch_size": 8, "autotuning": {"enabled": true}, "zero_optimization": {"overlap_comm": [false]}}',
+            accepted=False,  # the autotuner tries the values of a list
         ),
+        Example('{"train_batch_size": 8, "zero_optimization": {"overlap_comm": «[false]»}}', accepted=False),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}}'),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}}'),
     ),
@@ -49,16 +50,15 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each value that is refused for its type."""
     for entry, key, node, verdict in verdicts(context, Kind.TYPE):
         value = node.value()
-        tried = isinstance(value, list) and context.is_on("autotuning.enabled")
-        only = say("; a list of values to try is for `deepspeed --autotuning` alone") if tried else ""
+        if isinstance(value, list) and is_tuned(context):
+            continue
         yield context.finding(
             entry,
             say(
-                "DeepSpeed rejects {value} for {place}, which has to be {wanted}{only}",
+                "DeepSpeed rejects {value} for {place}, which has to be {wanted}",
                 value=shown_value(value),
                 place=place(entry),
                 wanted=verdict.wanted,
-                only=only,
             ),
             severity=verdict.severity,
             effect=verdict.effect,

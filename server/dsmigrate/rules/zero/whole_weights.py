@@ -61,12 +61,19 @@ def check(context: Context) -> Iterator[Finding]:
                 ],
             )
         return
+    if context.consumer is Consumer.DEEPSPEED:
+        told = say(
+            "at stage 3 `save_16bit_model` writes nothing without `stage3_gather_16bit_weights_on_model_save`, and "
+            "`zero_to_fp32.py` makes whole weights of a checkpoint"
+        )
+    else:
+        told = say(
+            "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
+            "which is false unless set"
+        )
     target = (*context.path_of(ZERO), "stage3_gather_16bit_weights_on_model_save")
     yield context.finding(
         STAGE,
-        say(
-            "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
-            "which is false unless set"
-        ),
+        told,
         fixes=[context.insert(target, True, say("Gather weights when a model is saved"), safe=False)],
     )
