@@ -153,6 +153,8 @@ def test_a_config_that_a_yaml_of_accelerate_names_is_read_by_accelerate(project:
     (project / "launch.yaml").write_text(text, encoding="utf-8")
     checked = check_file(config, CheckSettings())
     assert (checked.consumer.value, checked.why_consumer) == ("accelerate", "launch.yaml names it for Accelerate")
+    config.write_text(SCHEDULED, encoding="utf-8")
+    assert check_file(config, CheckSettings()).consumer.value == "transformers"  # which fills more of the "auto"
 
 
 @pytest.mark.parametrize(("call", "codes"), [("", ["DS908"]), ("deepspeed.checkpointing.configure(mpu)\n", [])])

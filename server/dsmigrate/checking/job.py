@@ -130,11 +130,11 @@ def _check(
     given, trainer = arguments_for(Path(name)) if lies else ((), "")
     if consumer is None and trainer:
         consumer, why = Consumer.TRANSFORMERS, trainer
-    elif consumer is None and lies and (launched := names_for_accelerate(Path(name))):
-        consumer, why = Consumer.ACCELERATE, launched
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
+        if consumer is Consumer.DEEPSPEED and lies and (launched := names_for_accelerate(Path(name))):
+            consumer, why = Consumer.ACCELERATE, launched
     known = with_model(facts(settings, folder, consumer), settings, folder)
     asked = Settings(
         version=release[0],

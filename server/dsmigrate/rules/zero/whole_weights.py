@@ -11,7 +11,8 @@ from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.zero._shared import STAGE, ZERO, section
 
-_KEY = f"{ZERO}.stage3_gather_16bit_weights_on_model_save"
+_NAME = "stage3_gather_16bit_weights_on_model_save"
+_KEY = f"{ZERO}.{_NAME}"
 _OLD = f"{ZERO}.stage3_gather_fp16_weights_on_model_save"
 
 
@@ -54,8 +55,12 @@ def check(context: Context) -> Iterator[Finding]:
     if context.has(_KEY) or context.has(_OLD):
         if context.consumer is not Consumer.DEEPSPEED and context.is_on(_KEY) is False and not context.has(_OLD):
             yield context.finding(
-                _KEY,
-                say("at stage 3 no whole weights are written with it: `zero_to_fp32.py` makes them of a checkpoint"),
+                _KEY if _is_written(context) else STAGE,
+                say(
+                    "at stage 3 no whole weights are written while `{key}` is false: `zero_to_fp32.py` makes them of a "
+                    "checkpoint",
+                    key=_NAME,
+                ),
                 fixes=[
                     context.replace(_KEY, value=True, title=say("Gather weights when a model is saved"), safe=False)
                 ],
@@ -71,9 +76,16 @@ def check(context: Context) -> Iterator[Finding]:
             "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
             "which is false unless set"
         )
-    target = (*context.path_of(ZERO), "stage3_gather_16bit_weights_on_model_save")
+    target = (*context.path_of(ZERO), _NAME)
     yield context.finding(
         STAGE,
         told,
         fixes=[context.insert(target, True, say("Gather weights when a model is saved"), safe=False)],
     )
+
+
+def _is_written(context: Context) -> bool:
+    """Return whether the text says the key; Accelerate adds it to what its YAML says."""
+    entry = context.entry(_KEY)
+    node = entry.node if entry is not None else None
+    return node is not None and context.document.text[node.start : node.end].lower() == "false"
