@@ -190,3 +190,39 @@ def test_known_bugs_of_the_oldest_release_are_not_told_of_older_ones(project: Pa
     checked = check_file(config, CheckSettings())
     assert checked.version == "0.9.0"
     assert "DS970" not in {one.code for one in checked.findings}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (
+            "train.py",
+            'from lightning.pytorch.strategies import DeepSpeedStrategy\ns = DeepSpeedStrategy(config="{}")\n',
+        ),
+        ("run.sh", "PL_DEEPSPEED_CONFIG_PATH={} python train.py --strategy deepspeed\n"),
+        ("main.py", 'import deepspeed, os\nos.environ["PL_DEEPSPEED_CONFIG_PATH"] = "{}"\n'),
+    ],
+)
+def test_what_lightning_is_given_it_hands_on(project: Path, file: str, text: str) -> None:
+    config = project / "configs" / "light.json"
+    config.write_text('{"gradient_accumulation_steps": 4, "bf16": {"enabled": "auto"},}', encoding="utf-8")
+    (project / file).write_text(text.replace("{}", "configs/light.json"), encoding="utf-8")
+    checked = check_file(config, CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer.endswith("gives it to Lightning")) == ("deepspeed", True)
+    codes = [one.code for one in checked.findings if one.severity.value == "error"]
+    assert sorted(codes) == ["DS010", "DS826"]
+
+
+def test_a_dictionary_for_lightning_is_checked_as_one(project: Path) -> None:
+    script = project / "train.py"
+    text = "from lightning.pytorch.strategies import DeepSpeedStrategy\n\nstrategy = DeepSpeedStrategy(\n    config={\n"
+    text += '        "gradient_accumulation_steps": 4,\n        "zero_optimization": {"stage": 2},\n    }\n)\n'
+    script.write_text(text, encoding="utf-8")
+    assert [one.code for one in check_file(script, CheckSettings()).findings if one.code != "DS445"] == ["DS826"]
+
+
+def test_a_dictionary_for_the_trainer_is_no_json(project: Path) -> None:
+    script = project / "train.py"
+    text = "TrainingArguments(deepspeed={\n    'train_batch_size': 'auto',\n    'zero_optimization': {},\n})\n"
+    script.write_text(text, encoding="utf-8")
+    assert "DS010" not in {one.code for one in check_file(script, CheckSettings()).findings}

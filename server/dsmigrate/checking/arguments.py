@@ -32,6 +32,10 @@ _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
+STRATEGY = "DeepSpeedStrategy"
+"""The class of Lightning that takes a config."""
+_VARIABLE = re.compile(r"PL_DEEPSPEED_CONFIG_PATH[\"']?[\])]?[ \t]*=[ \t]*[\"']?([^\s\"'#;]+)")
+"""Sets the variable that Lightning reads the path of a config from."""
 _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
 _CONFIGURES = "checkpointing.configure("
@@ -50,6 +54,8 @@ class _Given:
     paths: tuple[tuple[str, str], ...]
     through: Path | None = None
     """The file of Accelerate that names a config, for which what names this file counts."""
+    lightning: bool = False
+    """Whether Lightning is given the config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     for given in list(naming):
         if given.through is not None and given.through != config:
             naming += [one for one in _naming(given.through, root) if one.through is None]
-    found = tuple(given.arguments for given in naming if given.through is None)
+    found = tuple(given.arguments for given in naming if given.through is None and not given.lightning)
     handing = next((one for one in naming if _is_for_trainer(one)), None)
     if handing is not None:
         return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
@@ -96,6 +102,13 @@ def names_for_accelerate(config: Path) -> str:
 def _root(config: Path) -> Path:
     above = config.parents[:UPWARD]
     return next((folder for folder in above if any((folder / mark).exists() for mark in _ROOTS)), config.parent)
+
+
+def given_to_lightning(config: Path) -> str:
+    """Return why Lightning hands a config on: a script or a launcher gives it to its strategy; "" for none."""
+    config = resolved(config)
+    naming = (given.arguments.place for given in _naming(config, _root(config)) if given.lightning)
+    return next((say("{place} gives it to Lightning", place=place) for place in naming), "")
 
 
 def _is_trainer(given: Arguments) -> bool:
@@ -166,6 +179,9 @@ def _texts(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
     name = file.relative_to(root).as_posix()
+    for found in _VARIABLE.finditer(text):
+        place = Arguments(f"{name}:{text.count(chr(10), 0, found.start()) + 1}", {})
+        yield _Given(place, file.parent, (("", found[1]),), lightning=True)
     if file.suffix == ".py":
         yield from _of_script(text, name, file.parent)
         return
@@ -233,12 +249,17 @@ def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
     from dsmigrate.convert.model import ConvertError  # noqa: PLC0415 - few projects have such a script
     from dsmigrate.convert.python_calls import EXPRESSION, script_of  # noqa: PLC0415
 
-    if _CALLED.search(text) is None:
+    if _CALLED.search(text) is None and STRATEGY not in text:
         return
     try:
         script = script_of(text)
     except ConvertError:
         return
+    for call in script.calls(STRATEGY):
+        config = call.arguments["config"].value if "config" in call.arguments else None
+        if isinstance(config, str):
+            place = Arguments(f"{name}:{script.line_of(call)}", {})
+            yield _Given(place, folder, (("", config),), lightning=True)
     for call in script.calls_with(_TRAINER):
         config = call.arguments[_TRAINER].value
         if isinstance(config, str):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import arguments_for
+from dsmigrate.checking.arguments import STRATEGY, arguments_for
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
@@ -25,7 +25,7 @@ from dsmigrate.document import Document, apply
 from dsmigrate.document.reading import Tree
 from dsmigrate.document.shapes import ContainerShape
 from dsmigrate.document.textedits import TextEdit
-from dsmigrate.editing.python import Literal, as_python, literals
+from dsmigrate.editing.python import NOT_OF_PYTHON, Literal, as_python, literals
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
@@ -55,6 +55,7 @@ class Part:
     world_size: int | None = None
     is_dict: bool = False
     arguments: tuple[Arguments, ...] = ()
+    lightning: bool = False
 
 
 def check_form(
@@ -122,8 +123,13 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
             continue  # a config that nobody can follow: an expression
         yield _part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None)
     trainers = {script.value_start(call.arguments["deepspeed"].place) for call in script.calls_with("deepspeed")}
+    given = [call.arguments["config"] for call in script.calls(STRATEGY) if "config" in call.arguments]
+    lightning = {script.value_start(argument.place) for argument in given}
     for literal in literals(text):
-        yield _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
+        part = _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
+        if literal.start in lightning:
+            part = replace(part, consumer=Consumer.DEEPSPEED, why=say("it is given to Lightning"), lightning=True)
+        yield part
 
 
 def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
@@ -165,8 +171,9 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
     known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
-    known = replace(known, arguments=(*known.arguments, *part.arguments))
-    asked = RuleSettings(release, part.consumer, known, settings.select, ignored)
+    known = replace(known, arguments=(*known.arguments, *part.arguments), lightning=part.lightning)
+    apart = (*ignored, *NOT_OF_PYTHON) if part.is_dict else ignored
+    asked = RuleSettings(release, part.consumer, known, settings.select, apart)
     view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)
     for finding in with_few_fixes(part.document.text, view.findings):
         fixes = tuple(_as_python(fix) for fix in finding.proposed) if part.is_dict else ()
@@ -190,7 +197,8 @@ def _mended(
         if found.masked.unknown or not found.is_whole:
             continue  # what a finding rests on may be an expression
         consumer = settings.consumer or Consumer(consumer_for(found.document, folder).value)
-        asked = RuleSettings(release, consumer, facts(settings, folder, consumer), settings.select, settings.ignore)
+        apart = (*settings.ignore, *NOT_OF_PYTHON)
+        asked = RuleSettings(release, consumer, facts(settings, folder, consumer), settings.select, apart)
         plain = _plain(text)
 
         def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:

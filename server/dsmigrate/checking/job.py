@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from dsmigrate.checking.arguments import arguments_for, configures_checkpointing, names_for_accelerate, written
+from dsmigrate.checking.arguments import (
+    arguments_for,
+    configures_checkpointing,
+    given_to_lightning,
+    names_for_accelerate,
+    written,
+)
 from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.schemas import schemas_for
@@ -128,7 +134,10 @@ def _check(
     consumer, why = settings.consumer, "as asked for"
     lies = folder is not None and name != STDIN_NAME
     given, trainer = arguments_for(Path(name)) if lies else ((), "")
-    if consumer is None and trainer:
+    lightning = given_to_lightning(Path(name)) if lies and consumer is None and not trainer else ""
+    if lightning:
+        consumer, why = Consumer.DEEPSPEED, lightning
+    elif consumer is None and trainer:
         consumer, why = Consumer.TRANSFORMERS, trainer
     elif consumer is None:
         guess = consumer_for(document, folder)
@@ -143,6 +152,7 @@ def _check(
             known,
             arguments=(*known.arguments, *given),
             schemas=schemas_for(document, settings, folder),
+            lightning=bool(lightning),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),
         ),
         select=settings.select,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dsmigrate.editing.python import literals
+from dsmigrate.editing.python import NOT_OF_PYTHON, literals
 from dsmigrate.language_server import views
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def views_of(session: Session, document: OpenDocument) -> list[View]:
             unknown=literal.masked.unknown,
             whole=literal.is_whole,
             shows_findings=session.client.is_vs_code,
+            ignore=NOT_OF_PYTHON,
         )
         for literal in literals(document.text)
     ]

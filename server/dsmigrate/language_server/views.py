@@ -28,10 +28,11 @@ def make(
     unknown: Sequence[tuple[int, int]] = (),
     whole: bool = True,
     shows_findings: bool = True,
+    ignore: tuple[str, ...] = (),
 ) -> View:
     """Return the view of ``tree``, with release and consumer as asked for, else by what lies around the file.
 
-    For ``unknown``, ``whole`` and ``shows_findings`` see View.
+    For ``unknown``, ``whole`` and ``shows_findings`` see View; ``ignore`` are rules that are left out besides.
     """
     asked = settings.check
     release = _release(document.folder, settings)
@@ -44,7 +45,7 @@ def make(
             consumer=Consumer(consumer.value),
             facts=replace(known, schemas=schemas_for(tree, asked, document.folder)),
             select=asked.select,
-            ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),
+            ignore=(*(asked.ignore if document.path is None else asked.ignored_in(document.path)), *ignore),
         ),
         why_version=release.why,
         why_consumer=consumer.why,

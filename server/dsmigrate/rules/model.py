@@ -188,8 +188,8 @@ class Facts:
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
     ``accelerate`` the releases of these that hand the config on, ``configures_checkpointing`` whether a script of the
-    project calls ``deepspeed.checkpointing.configure``, ``is_older`` whether the release is older than the first known
-    one, which stands for it.
+    project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config on,
+    ``is_older`` whether the release is older than the first known one, which stands for it.
     """
 
     world_size: int | None = None
@@ -203,6 +203,7 @@ class Facts:
     transformers: str | None = None
     accelerate: str | None = None
     configures_checkpointing: bool = False
+    lightning: bool = False
     is_older: bool = False
 
 

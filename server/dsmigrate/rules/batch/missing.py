@@ -10,7 +10,7 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED, is_elastic
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -20,7 +20,8 @@ from dsmigrate.rules.registry import rule
     summary="Neither `train_batch_size` nor `train_micro_batch_size_per_gpu` is given.",
     why="DeepSpeed derives the three batch keys from each other and needs one of these two; "
     "`gradient_accumulation_steps` alone is not enough, and `null` counts as absent. Transformers and Accelerate fill "
-    'keys that say `"auto"`, but add none of the two, so that DeepSpeed stops there as well.',
+    'keys that say `"auto"`, but add none of the two, so that DeepSpeed stops there as well. Lightning adds the '
+    "micro-batch of its loader.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/config.py:_set_batch_related_parameters",),
@@ -43,6 +44,7 @@ from dsmigrate.rules.registry import rule
             consumer=Consumer.TRANSFORMERS,
         ),
         Example('{"train_batch_size": 4}\n'),
+        Example('{"zero_optimization": {"stage": 2}}\n', facts=Facts(lightning=True), accepted=None),  # it adds one
         Example('{"train_micro_batch_size_per_gpu": 1}\n'),
         Example(
             '{"elasticity": {"enabled": true, "max_train_batch_size": 8, "micro_batch_sizes": [1, 2]}}\n',
@@ -53,7 +55,12 @@ from dsmigrate.rules.registry import rule
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield one finding when both batch sizes are absent or null."""
-    if context.root is None or is_elastic(context) or any(_says(context, path) for path in (TOTAL, MICRO)):
+    if (
+        context.root is None
+        or context.facts.lightning
+        or is_elastic(context)
+        or any(_says(context, path) for path in (TOTAL, MICRO))
+    ):
         return
     null, steps = context.entry(TOTAL) or context.entry(MICRO), context.entry(STEPS)
     if null is not None:

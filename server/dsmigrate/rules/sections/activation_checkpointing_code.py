@@ -45,7 +45,9 @@ _SECTION = "activation_checkpointing"
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a section that asks for something."""
     entry = context.entry(_SECTION)
-    if entry is None or not isinstance(entry.node, Object) or context.facts.configures_checkpointing:
+    if entry is None or not isinstance(entry.node, Object):
+        return
+    if context.facts.configures_checkpointing or context.facts.lightning:  # Lightning makes the call
         return
     if any(member.node is not None and member.node.value() for member in entry.node):
         yield context.finding(

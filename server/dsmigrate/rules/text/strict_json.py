@@ -10,7 +10,7 @@ from dsmigrate.document.spelling import spell_string
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._places import at
 from dsmigrate.rules.text._shared import Meant, meant, strings
@@ -29,14 +29,13 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
     "not-strict-json",
     summary="Legal Hjson, such as a comment or a trailing comma, that Transformers and Accelerate do not read.",
     why=(
-        "DeepSpeed itself reads Hjson. Transformers and Accelerate open the same file with Python's `json`, and stop"
-        " with a `JSONDecodeError`, or with the misleading `Expected a string path to an existing deepspeed config`"
-        " when the text is handed over as a string."
+        "DeepSpeed itself reads Hjson. Transformers, Accelerate and Lightning open the same file with Python's "
+        "`json`, and stop with a `JSONDecodeError`, or with the misleading `Expected a string path to an existing "
+        "deepspeed config` when the text is handed over as a string."
     ),
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("accelerate/utils/deepspeed.py:HfDeepSpeedConfig",),
-    consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
     examples=(
         Example(
             '{\n  "zero_optimization": {},\n  "train_batch_size": 8«,»\n}\n',
@@ -67,18 +66,26 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
             fixed='{"train_batch_size": 8,\n"zero_optimization": {}}',
             consumer=Consumer.TRANSFORMERS,
         ),
+        Example(
+            '{\n  "train_batch_size": 8«,»\n}\n',
+            fixed='{\n  "train_batch_size": 8\n}\n',
+            facts=Facts(lightning=True),
+        ),
         Example('{\n  "train_batch_size": 8, # DeepSpeed reads this\n}\n'),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each place that strict JSON does not have."""
+    if context.consumer is Consumer.DEEPSPEED and not context.facts.lightning:
+        return
+    title = say("Lightning") if context.facts.lightning else context.consumer.title
     for problem in context.document.problems:
         if problem.breaks is Breaks.JSON and problem.code not in _HARMLESS and not _is_placeholder(context, problem):
             yield at(
                 context,
                 problem.start,
                 problem.end,
-                say("{what}; {consumer} does not read the file", what=_what(problem), consumer=context.consumer.title),
+                say("{what}; {consumer} does not read the file", what=_what(problem), consumer=title),
                 fixes=_fixes(context, problem),
             )
 
