@@ -226,3 +226,12 @@ def test_a_dictionary_for_the_trainer_is_no_json(project: Path) -> None:
     text = "TrainingArguments(deepspeed={\n    'train_batch_size': 'auto',\n    'zero_optimization': {},\n})\n"
     script.write_text(text, encoding="utf-8")
     assert "DS010" not in {one.code for one in check_file(script, CheckSettings()).findings}
+
+
+@pytest.mark.parametrize(("release", "told"), [("0.29.3", ("info", True)), ("0.30.0", ("hint", False))])
+def test_a_yaml_clips_since_accelerate_0_30(project: Path, release: str, told: tuple[str, bool]) -> None:
+    file = project / "zero2.yaml"
+    file.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n", encoding="utf-8")
+    settings = CheckSettings(version="0.14.0", accelerate=release)
+    (found,) = [one for one in check_file(file, settings).findings if one.code == "DS816"]
+    assert (found.severity.value, "does not clip" in found.message) == told

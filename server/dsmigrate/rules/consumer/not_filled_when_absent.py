@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Scalar
 from dsmigrate.knowledge import Consumer
+from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import mark, say
 from dsmigrate.rules.consumer._shared import AUTO
@@ -19,6 +20,9 @@ _CLIPPING = {
     Consumer.ACCELERATE: mark("and `accelerator.clip_grad_norm_` clips nothing under DeepSpeed"),
 }
 
+_ADDS_SINCE = "0.30.0"
+"""The release of Accelerate since which its YAML has "auto" where it leaves the key out."""
+
 
 @rule(
     "DS816",
@@ -26,7 +30,8 @@ _CLIPPING = {
     summary="`gradient_clipping` left out: the consumer fills only what is there, so that DeepSpeed's default counts.",
     why='Only `"auto"` is replaced, an absent key is not. Without `gradient_clipping` DeepSpeed clips at its own '
     "default (1.0 since 0.19.3, no clipping before), whatever `TrainingArguments.max_grad_norm` says; under "
-    "Accelerate `clip_grad_norm_` only returns the norm.",
+    'Accelerate `clip_grad_norm_` only returns the norm. The YAML of `accelerate launch` has the "auto" where '
+    "it leaves the key out, since Accelerate 0.30.0.",
     severity=Severity.INFO,
     effect=Effect.OVERRIDDEN,
     source=(
@@ -68,7 +73,9 @@ _CLIPPING = {
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding when the key is absent."""
     entry = context.entry("gradient_clipping")
-    if entry is not None and context.consumer is Consumer.ACCELERATE and _is_added(context, entry):
+    added = entry is not None and _is_added(context, entry)
+    adds = context.facts.accelerate is None or order(context.facts.accelerate) >= order(_ADDS_SINCE)
+    if entry is not None and added and adds and context.consumer is Consumer.ACCELERATE:
         yield context.finding(
             entry,
             say(
@@ -78,7 +85,7 @@ def check(context: Context) -> Iterator[Finding]:
             part="member",
             severity=Severity.HINT,
         )
-    if not context.entries or entry is not None:
+    if not context.entries or (entry is not None and (adds or not added)):
         return
     auto, default = (
         context.known.auto("gradient_clipping", context.consumer),
@@ -92,7 +99,7 @@ def check(context: Context) -> Iterator[Finding]:
     default = json_text(default)
     limit = say("clips at {default}", default=default) if default != "0.0" else say("does not clip")
     yield context.finding(
-        ("gradient_clipping",),
+        entry or ("gradient_clipping",),
         say(
             "Without `gradient_clipping` DeepSpeed {limit}, {clipping}",
             limit=limit,
@@ -101,7 +108,9 @@ def check(context: Context) -> Iterator[Finding]:
             else say(_CLIPPING[context.consumer]),
         ),
         severity=Severity.HINT if same else Severity.WARNING if wrong else None,
-        fixes=[context.insert(("gradient_clipping",), "auto", say('Add `gradient_clipping: "auto"`'), safe=False)],
+        fixes=[]
+        if entry
+        else [context.insert(("gradient_clipping",), "auto", say('Add `gradient_clipping: "auto"`'), safe=False)],
     )
 
 
