@@ -228,10 +228,25 @@ def test_a_dictionary_for_the_trainer_is_no_json(project: Path) -> None:
     assert "DS010" not in {one.code for one in check_file(script, CheckSettings()).findings}
 
 
-@pytest.mark.parametrize(("release", "told"), [("0.29.3", ("info", True)), ("0.30.0", ("hint", False))])
+@pytest.mark.parametrize(("release", "told"), [("0.29.3", ("info", True)), ("0.30.0", ("info", False))])
 def test_a_yaml_clips_since_accelerate_0_30(project: Path, release: str, told: tuple[str, bool]) -> None:
     file = project / "zero2.yaml"
     file.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n", encoding="utf-8")
     settings = CheckSettings(version="0.14.0", accelerate=release)
     (found,) = [one for one in check_file(file, settings).findings if one.code == "DS816"]
     assert (found.severity.value, "does not clip" in found.message) == told
+
+
+@pytest.mark.parametrize(
+    ("script", "severity"),
+    [("", "info"), ("accelerator.clip_grad_norm_(p, 0.5)\n", "info"), ("SFTTrainer(m).train()\n", "hint")],
+)
+def test_what_a_yaml_clips_is_shown_unless_scripts_leave_it_to_a_trainer(
+    project: Path, script: str, severity: str
+) -> None:
+    file = project / "zero2.yaml"
+    file.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n", encoding="utf-8")
+    if script:
+        (project / "train.py").write_text(f"import accelerate\n{script}", encoding="utf-8")
+    (found,) = [one for one in check_file(file, CheckSettings()).findings if one.code == "DS816"]
+    assert found.severity.value == severity

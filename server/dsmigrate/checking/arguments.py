@@ -39,6 +39,7 @@ _VARIABLE = re.compile(r"PL_DEEPSPEED_CONFIG_PATH[\"']?[\])]?[ \t]*=[ \t]*[\"']?
 _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
 _CONFIGURES = "checkpointing.configure("
+_CLIPS = ".clip_grad_norm_("
 _OWN = "deepspeed_config"
 """The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
@@ -65,11 +66,18 @@ class _Project:
     given: dict[str, list[_Given]]
     configures: bool
     """Whether a script calls ``deepspeed.checkpointing.configure``."""
+    clips: bool | None
+    """Whether a script of those with Accelerate clips by itself, None where there are none."""
 
 
 def configures_checkpointing(config: Path) -> bool:
     """Return whether a script of the project of a config calls ``deepspeed.checkpointing.configure``."""
     return _of_project(_root(resolved(config))).configures
+
+
+def clips(config: Path) -> bool | None:
+    """Return whether a script of the project clips through Accelerate; None where no script mentions it."""
+    return _of_project(_root(resolved(config))).clips
 
 
 def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
@@ -146,12 +154,15 @@ def _of_project(root: Path) -> _Project:
     """Return what the files of a project say."""
     given: dict[str, list[_Given]] = {}
     configures = False
+    clipping: bool | None = None
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
             for name in {PurePosixPath(path).name for _, path in one.paths}:
                 given.setdefault(name, []).append(one)
-        configures = configures or (file.suffix == ".py" and _CONFIGURES in text)
-    return _Project(given, configures)
+        if file.suffix == ".py":
+            configures = configures or _CONFIGURES in text
+            clipping = clipping or _CLIPS in text
+    return _Project(given, configures, clipping)
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import STRATEGY, arguments_for
+from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
@@ -56,6 +56,7 @@ class Part:
     is_dict: bool = False
     arguments: tuple[Arguments, ...] = ()
     lightning: bool = False
+    clips: bool | None = None
 
 
 def check_form(
@@ -74,7 +75,7 @@ def check_form(
             text, applied = _mended(text, folder, settings, release[0], mending)
         parts = list(parts_of(form, text, folder))
         if form is Form.ACCELERATE and folder is not None:
-            parts = [_with_arguments(part, Path(name)) for part in parts]
+            parts = [replace(_with_arguments(part, Path(name)), clips=clips(Path(name))) for part in parts]
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
         return Checked(name, None, error=_said(error))
@@ -171,7 +172,7 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
     known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
-    known = replace(known, arguments=(*known.arguments, *part.arguments), lightning=part.lightning)
+    known = replace(known, arguments=(*known.arguments, *part.arguments), lightning=part.lightning, clips=part.clips)
     apart = (*ignored, *NOT_OF_PYTHON) if part.is_dict else ignored
     asked = RuleSettings(release, part.consumer, known, settings.select, apart)
     view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)

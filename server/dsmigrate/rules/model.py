@@ -188,8 +188,9 @@ class Facts:
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
     ``accelerate`` the releases of these that hand the config on, ``configures_checkpointing`` whether a script of the
-    project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config on,
-    ``is_older`` whether the release is older than the first known one, which stands for it.
+    project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config on, ``clips``
+    whether scripts with Accelerate clip gradients by themselves, ``is_older`` whether the release is older than the
+    first known one, which stands for it.
     """
 
     world_size: int | None = None
@@ -204,6 +205,7 @@ class Facts:
     accelerate: str | None = None
     configures_checkpointing: bool = False
     lightning: bool = False
+    clips: bool | None = None
     is_older: bool = False
 
 

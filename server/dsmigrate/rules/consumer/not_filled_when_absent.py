@@ -83,7 +83,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "`accelerator.clip_grad_norm_` clips nothing, and 0.0 switches it off"
             ),
             part="member",
-            severity=Severity.HINT,
+            severity=Severity.HINT if context.facts.clips is False else None,
         )
     if not context.entries or (entry is not None and (adds or not added)):
         return

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dsmigrate.document import Object
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, OwnSchema, Severity
 from dsmigrate.rules.registry import rule
+from dsmigrate.rules.types._values import shown_value
 
 if TYPE_CHECKING:  # few projects have schemas
     from jsonschema.exceptions import ValidationError
@@ -17,6 +18,22 @@ if TYPE_CHECKING:  # few projects have schemas
 _MOST = 100
 """So many findings of a schema are told."""
 _LONGEST = 200
+_SAID: Mapping[str, str] = {
+    "type": mark("{value} is not of type {wanted}"),
+    "enum": mark("{value} is not one of {wanted}"),
+    "const": mark("{value} is not {wanted}"),
+    "minimum": mark("{value} is less than {wanted}"),
+    "maximum": mark("{value} is more than {wanted}"),
+    "exclusiveMinimum": mark("{value} is not above {wanted}"),
+    "exclusiveMaximum": mark("{value} is not below {wanted}"),
+    "multipleOf": mark("{value} is not a multiple of {wanted}"),
+    "pattern": mark("{value} does not match {wanted}"),
+    "minLength": mark("{value} is shorter than {wanted}"),
+    "maxLength": mark("{value} is longer than {wanted}"),
+    "minItems": mark("{value} has fewer entries than {wanted}"),
+    "maxItems": mark("{value} has more entries than {wanted}"),
+}
+"""What a value breaks, by the keyword of JSON Schema; of other keywords the keyword is said."""
 _TEAM = OwnSchema(
     "team.schema.json",
     {
@@ -86,9 +103,23 @@ def _finding(context: Context, schema: OwnSchema, error: ValidationError) -> Fin
     place = path if not wrong or context.document.node_at(path) is not None else path[:-1]
     return context.finding(
         place,
-        say("{message} ({schema})", message=error.message[:_LONGEST], schema=schema.name),
+        say("{message} ({schema})", message=_said(error, str(path[-1]) if path else ""), schema=schema.name),
         part="key" if wrong else "value",
     )
+
+
+def _said(error: ValidationError, name: str) -> str:
+    """Return what a value breaks; ``name`` is that of the key that is one too many, where that is it."""
+    value, wanted = shown_value(error.instance), shown_value(error.validator_value)
+    keyword = str(error.validator)
+    if keyword in {"additionalProperties", "propertyNames"}:
+        return say("the schema has no key `{name}`", name=name)
+    if keyword == "required":
+        missing = [f"`{one}`" for one in error.validator_value if one not in error.instance]
+        return say("lacks {names}", names=say(", ").join(missing))
+    if keyword in _SAID:
+        return say(_SAID[keyword], value=value, wanted=wanted)
+    return say("{value} breaks `{keyword}`", value=value, keyword=keyword)
 
 
 def _unread(context: Context, schema: OwnSchema, problem: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.document import Array
 from dsmigrate.knowledge import MISSING
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
@@ -45,7 +46,8 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for the flag that is on, unless the file, or how it is started, is for the autotuner."""
     if context.raw("autotuning.enabled") in (MISSING, "auto") or not context.is_on("autotuning.enabled"):
         return
-    if is_tuned(context):
+    lists = any(isinstance(e.node, Array) and e.key is not None and "array" not in e.key.type for e in context.entries)
+    if lists or is_tuned(context):  # values to try are told of as such
         return
     last = context.number("autotuning.end_profile_step")
     steps = say("after {number} steps", number=int(last) + 1) if last is not None else say("after a few steps")

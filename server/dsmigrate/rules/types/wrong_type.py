@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.sections._autotuning import is_tuned
 from dsmigrate.rules.types._shared import verdicts
@@ -38,10 +38,15 @@ from dsmigrate.rules.types._verdict import Kind
         Example('{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": «false»}}', accepted=False),
         Example('{"train_batch_size": 8, "log_level": «3»}', accepted=False),
         Example(
+            '{"train_batch_size": 8, "autotuning": {"enabled": true}, '
+            '"zero_optimization": {"overlap_comm": «[false]»}}',
+            accepted=False,
+        ),
+        Example(
             '{"train_batch_size": 8, "autotuning": {"enabled": true}, "zero_optimization": {"overlap_comm": [false]}}',
+            facts=Facts(arguments=(Arguments("tune.sh:3", {"autotuning": "run"}),)),
             accepted=False,  # the autotuner tries the values of a list
         ),
-        Example('{"train_batch_size": 8, "zero_optimization": {"overlap_comm": «[false]»}}', accepted=False),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}}'),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}}'),
     ),
@@ -50,17 +55,20 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each value that is refused for its type."""
     for entry, key, node, verdict in verdicts(context, Kind.TYPE):
         value = node.value()
-        if isinstance(value, list) and is_tuned(context):
+        tried = isinstance(value, list) and context.is_on("autotuning.enabled")
+        if tried and is_tuned(context):
             continue
+        only = say("; a list of values to try is for `deepspeed --autotuning` alone") if tried else ""
         yield context.finding(
             entry,
             say(
-                "DeepSpeed rejects {value} for {place}, which has to be {wanted}",
+                "DeepSpeed rejects {value} for {place}, which has to be {wanted}{only}",
                 value=shown_value(value),
                 place=place(entry),
                 wanted=verdict.wanted,
+                only=only,
             ),
-            severity=verdict.severity,
+            severity=Severity.WARNING if tried else verdict.severity,
             effect=verdict.effect,
             fixes=[mend(context, entry, key, value, safe=True)],
         )
