@@ -250,3 +250,18 @@ def test_what_a_yaml_clips_is_shown_unless_scripts_leave_it_to_a_trainer(
         (project / "train.py").write_text(f"import accelerate\n{script}", encoding="utf-8")
     (found,) = [one for one in check_file(file, CheckSettings()).findings if one.code == "DS816"]
     assert found.severity.value == severity
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "told"),
+    [
+        ("ds_stage3.json", "", True),
+        ("ds_inference.json", "", False),
+        ("ds_stage3.json", "python -m serve --zero-inference-config ds_stage3.json # deepspeed\n", False),
+    ],
+)
+def test_a_config_for_inference_is_not_told_of_training(project: Path, name: str, line: str, told: bool) -> None:
+    config = project / name
+    config.write_text('{"train_batch_size": 1, "zero_optimization": {"stage": 3}}', encoding="utf-8")
+    (project / "run.sh").write_text(line, encoding="utf-8")
+    assert ("DS445" in {one.code for one in check_file(config, CheckSettings()).findings}) is told

@@ -40,6 +40,7 @@ _TRAINER = "deepspeed"
 """The argument of the Trainer that names a config."""
 _CONFIGURES = "checkpointing.configure("
 _CLIPS = ".clip_grad_norm_("
+_INFERENCE = "inference"
 _OWN = "deepspeed_config"
 """The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
@@ -78,6 +79,14 @@ def configures_checkpointing(config: Path) -> bool:
 def clips(config: Path) -> bool | None:
     """Return whether a script of the project clips through Accelerate; None where no script mentions it."""
     return _of_project(_root(resolved(config))).clips
+
+
+def is_for_inference(config: Path) -> bool:
+    """Return whether a config is for inference, by its path within the project or the flag that it is given with."""
+    config = resolved(config)
+    root = _root(config)
+    flags = (flag for given in _naming(config, root) for flag, _ in given.paths)
+    return any(_INFERENCE in name.lower() for name in (config.relative_to(root).as_posix(), *flags))
 
 
 def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:

@@ -10,6 +10,7 @@ from dsmigrate.checking.arguments import (
     arguments_for,
     configures_checkpointing,
     given_to_lightning,
+    is_for_inference,
     names_for_accelerate,
     written,
 )
@@ -153,6 +154,7 @@ def _check(
             arguments=(*known.arguments, *given),
             schemas=schemas_for(document, settings, folder),
             lightning=bool(lightning),
+            trains=not (lies and document.node_at(("optimizer",)) is None and is_for_inference(Path(name))),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),
         ),
         select=settings.select,

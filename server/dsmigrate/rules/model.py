@@ -189,8 +189,8 @@ class Facts:
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
     ``accelerate`` the releases of these that hand the config on, ``configures_checkpointing`` whether a script of the
     project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config on, ``clips``
-    whether scripts with Accelerate clip gradients by themselves, ``is_older`` whether the release is older than the
-    first known one, which stands for it.
+    whether scripts with Accelerate clip gradients by themselves, ``trains`` whether it is for training, ``is_older``
+    whether the release is older than the first known one, which stands for it.
     """
 
     world_size: int | None = None
@@ -206,6 +206,7 @@ class Facts:
     configures_checkpointing: bool = False
     lightning: bool = False
     clips: bool | None = None
+    trains: bool = True
     is_older: bool = False
 
 
@@ -234,7 +235,8 @@ class Rule:
 
     ``severity`` and ``effect`` are those of most of its findings; a finding may carry others. ``since`` and ``until``
     limit the releases it holds for (``until`` is the first one without it), ``consumers`` the readers of the config.
-    ``source`` names code of DeepSpeed or threads. ``pains`` are the rows of user reports it answers.
+    ``source`` names code of DeepSpeed or threads. ``pains`` are the rows of user reports it answers. ``training`` says
+    that it is about training alone, so that a config for inference has none of it.
     """
 
     code: str
@@ -252,6 +254,7 @@ class Rule:
     keys: tuple[str, ...] = ()
     """Paths of keys whose page leads here."""
     pains: tuple[int, ...] = ()
+    training: bool = False
 
     @property
     def title(self) -> str:

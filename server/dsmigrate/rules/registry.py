@@ -28,6 +28,7 @@ def rule(
     consumers: Iterable[Consumer] = tuple(Consumer),
     keys: tuple[str, ...] = (),
     pains: tuple[int, ...] = (),
+    training: bool = False,
 ) -> Callable[[Check], Check]:
     """Make a function, which takes a Context and yields Findings, the rule ``code``; see ``Rule`` for the arguments.
 
@@ -52,6 +53,7 @@ def rule(
             consumers=frozenset(consumers),
             keys=keys,
             pains=pains,
+            training=training,
         )
         return check
 

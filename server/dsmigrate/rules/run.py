@@ -79,6 +79,8 @@ def _found(context: Context, rules: Iterable[Rule]) -> list[Finding]:
     found: list[Finding] = []
     try:
         for rule in rules:
+            if rule.training and not context.facts.trains:
+                continue
             context.rule = rule
             pause()
             found += rule.check(context)

@@ -28,6 +28,7 @@ from dsmigrate.rules.sections._autotuning import is_tuned
     consumers=WRAPPED,
     keys=(STEPS,),
     pains=(31,),
+    training=True,
     examples=(
         Example(
             '{"zero_optimization": {}, «"train_micro_batch_size_per_gpu"»: "auto"}\n',

@@ -33,6 +33,7 @@ _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consu
     consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
     keys=("zero_optimization.overlap_comm",),
     pains=(5,),
+    training=True,
     examples=(
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": «"auto"»}}',

@@ -29,6 +29,7 @@ from dsmigrate.rules.registry import rule
     consumers=(Consumer.TRANSFORMERS,),
     keys=("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping"),
     pains=(31,),
+    training=True,
     examples=(
         Example(
             """{

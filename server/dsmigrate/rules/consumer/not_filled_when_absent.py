@@ -41,6 +41,7 @@ _ADDS_SINCE = "0.30.0"
     consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
     keys=("gradient_clipping",),
     pains=(22,),
+    training=True,
     examples=(
         Example(
             '«{»"train_batch_size": "auto", "zero_optimization": {"stage": 2}}',

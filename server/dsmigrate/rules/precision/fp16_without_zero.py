@@ -24,6 +24,7 @@ from dsmigrate.rules.registry import rule
     source=("deepspeed/runtime/engine.py:backward", "deepspeed/runtime/fp16/fused_optimizer.py:FP16_Optimizer"),
     since="0.18.3",
     keys=(FP16, "zero_optimization.stage"),
+    training=True,
     examples=(
         Example(
             '{"train_batch_size": 1, "fp16": {"enabled": «true»}}\n',

@@ -23,6 +23,7 @@ from dsmigrate.rules.registry import rule
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("schemas/deepspeed/known-bugs.toml",),
+    training=True,
     examples=(
         Example(
             '{"train_batch_size": 8, "flops_profiler": {"enabled": «true»}}\n',

@@ -29,6 +29,7 @@ _OLD = f"{ZERO}.stage3_gather_fp16_weights_on_model_save"
     source=("deepspeed/runtime/engine.py:save_16bit_model", "https://github.com/deepspeedai/DeepSpeed/issues/2413"),
     keys=(_KEY,),
     pains=(7,),
+    training=True,
     examples=(
         Example(
             '{"train_batch_size": 1, "zero_optimization": {"stage": «3»}}\n',
