@@ -159,3 +159,15 @@ def test_broken_text_is_a_finding_and_no_traceback(text: str, capsys: Captured) 
     assert run(["diff", "old.json", "broken.json"]) in {1, 2}
     said = capsys.readouterr()
     assert said.out or said.err
+
+
+def test_releases_of_a_framework_are_compared(folder: Path, capsys: Captured) -> None:
+    text = '{"train_batch_size": "auto", "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}'
+    (folder / "z3.json").write_text(text, encoding="utf-8")
+    command = ["diff", "z3.json", "--consumer", "transformers", "--target-version", "0.16.4", "--transformers-version"]
+    assert run([*command, "4.46.3..4.44.2"]) == 1
+    assert "Transformers Trainer 4.44.2 has a bug that this config meets and 4.46.3 had not" in capsys.readouterr().out
+    run([*command, "4.44.2..4.46.3"])
+    assert "Transformers Trainer 4.46.3 no longer has a bug of 4.44.2" in capsys.readouterr().out
+    assert run([*command, "new"]) == 2
+    assert "--transformers-version 'new' is not a release" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from dsmigrate.diff.git import GitError, at_revision, is_revision
 from dsmigrate.diff.job import Compared, Source, UnreadableError, Versions, compare
 from dsmigrate.files.reading import STDIN, read, read_stdin
 from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge.versions import order
 from dsmigrate.settings.diff import LEVELS, DiffSettings, diff_settings_for, with_diff_setting
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
@@ -33,6 +34,8 @@ _FORMATS = ("text", "json", "markdown", "github", "html", "junit")
 @click.option(
     "--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION", help="DeepSpeed release of both."
 )
+@click.option("--transformers-version", metavar="A[..B]", help="Transformers release of both, or of either side.")
+@click.option("--accelerate-version", metavar="A[..B]", help="Accelerate release of both, or of either side.")
 @click.option("--consumer", metavar="NAME", help="Who reads the config: deepspeed, transformers, accelerate; or auto.")
 @click.option("--lang", metavar="TAG", help="Language of messages: en or zh-CN.")
 @click.option("--world-size", "--gpus", "world_size", type=int, metavar="N", help="Number of processes, one per GPU.")
@@ -53,6 +56,8 @@ def command(  # noqa: PLR0917 - click passes by name
     from_version: str | None,
     to_version: str | None,
     upgrade: str | None,
+    transformers_version: str | None,
+    accelerate_version: str | None,
     base: str | None,
     revisions: str | None,
     git_driver: bool,  # noqa: FBT001
@@ -70,7 +75,13 @@ def command(  # noqa: PLR0917 - click passes by name
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
-        versions = _versions(from_version, to_version, upgrade)
+        versions = replace(
+            _versions(from_version, to_version, upgrade),
+            frameworks=(
+                *_framework("transformers", transformers_version),
+                *_framework("accelerate", accelerate_version),
+            ),
+        )
         if git_setup is not None:
             from dsmigrate.cli import diff_git  # noqa: PLC0415 - what only git asks for
 
@@ -131,6 +142,20 @@ def _versions(old: str | None, new: str | None, upgrade: str | None) -> Versions
     return Versions(
         check_release(old, "--from-version") if old else None, check_release(new, "--to-version") if new else None
     )
+
+
+def _framework(name: str, given: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the releases of a package on either side, if they are given."""
+    if given is None:
+        return
+    first, dots, last = given.partition("..")
+    releases = first, last if dots else first
+    for release in releases:
+        try:
+            order(release)
+        except ValueError:
+            raise SettingsError(f"--{name}-version {given!r} is not a release") from None
+    yield name, releases
 
 
 def _sources(old: str, new: str | None) -> tuple[Source, Source]:

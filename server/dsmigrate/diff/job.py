@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from dsmigrate.document.problems import Code
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
-from dsmigrate.rules import Settings
+from dsmigrate.rules import Facts, Settings
 from dsmigrate.rules.context import is_absurd
 from dsmigrate.settings.diff import DiffSettings
 
@@ -41,11 +41,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The releases that are asked for; None leaves one to settings and evidence. ``why`` says where they come from."""
+    """The releases that are asked for; None leaves one to settings and evidence. ``why`` says where they come from.
+
+    ``frameworks`` are packages that hand the config on, each with its release on either side.
+    """
 
     old: str | None = None
     new: str | None = None
     why: str = mark("as asked for")
+    frameworks: tuple[tuple[str, tuple[str, str]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +87,32 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     views = [
         View(
             document,
-            Settings(version=version or release, consumer=consumer, facts=facts(settings.check)),
+            Settings(
+                version=version or release,
+                consumer=consumer,
+                facts=_of_side(settings, versions, side),
+            ),
             folder=source.folder,
             unknown=() if part is None else part.unknown,
             whole=part is None or part.is_whole,
         )
-        for document, version, source, part in zip(
-            documents, (versions.old, versions.new), (old, new), parts, strict=True
+        for side, (document, version, source, part) in enumerate(
+            zip(documents, (versions.old, versions.new), (old, new), parts, strict=True)
         )
     ]
     result = compare_views(views[0], views[1], names=(old.name, new.name), takes=settings.takes)
     return Compared(old.name, new.name, views[0], views[1], result, why_version, why_consumer)
+
+
+def _of_side(settings: DiffSettings, versions: Versions, side: int) -> Facts:
+    """Return what is known beside a side: 0 is the old one, 1 the new one."""
+    known = facts(settings.check)
+    given = {name: releases[side] for name, releases in versions.frameworks}
+    return replace(
+        known,
+        transformers=given.get("transformers", known.transformers),
+        accelerate=given.get("accelerate", known.accelerate),
+    )
 
 
 def _part(source: Source) -> Part | None:

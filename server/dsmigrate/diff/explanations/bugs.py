@@ -10,7 +10,7 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.languages import say
-from dsmigrate.rules.known_bugs import met
+from dsmigrate.rules.known_bugs import met, met_through
 
 _EFFECTS = {"slow": Effect.SPEED, "memory": Effect.MEMORY, "risky": Effect.NUMERICS, "misread": Effect.NUMERICS}
 _STOPS = frozenset({"rejected", "crash"})
@@ -51,19 +51,20 @@ _SERIAL = '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_co
     last=True,
 )
 def explain(pair: Pair) -> Iterator[Explained]:
-    """Yield a message for each bug that is met on one side, between two releases."""
-    before, now = pair.old.known.version, pair.new.known.version
-    if before == now:
+    """Yield a message for each bug that is met on one side, between two releases of DeepSpeed or its consumer."""
+    if _releases(pair.old) == _releases(pair.new):
         return
-    old, new = met(pair.old.context), met(pair.new.context)
+    old, new = _met(pair.old), _met(pair.new)
     for bug in (bug for bug in new if bug not in old):
         stops = bug.severity == "error" and bug.effect in _STOPS
+        who, before, now = _named(pair, bug)
         yield pair.says(
             *_paths(pair.new, bug),
             effects=_effects(bug),
             severity=Severity.BREAKING if stops else Severity.INFO if bug.severity == "info" else Severity.WARNING,
             message=say(
-                "DeepSpeed {now} has a bug that this config meets and {before} had not: {what} (`{bug}`)",
+                "{who} {now} has a bug that this config meets and {before} had not: {what} (`{bug}`)",
+                who=who,
                 now=now,
                 before=before,
                 what=bug.said,
@@ -74,12 +75,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
             tally="" if stops else say("Known bugs brought: {count}"),
         )
     for bug in (bug for bug in old if bug not in new):
+        who, before, now = _named(pair, bug)
         yield pair.says(
             *_paths(pair.old, bug),
             effects=_effects(bug),
             severity=Severity.INFO,
             message=say(
-                "DeepSpeed {now} no longer has a bug of {before} that this config meets: {what} (`{bug}`)",
+                "{who} {now} no longer has a bug of {before} that this config meets: {what} (`{bug}`)",
+                who=who,
                 now=now,
                 before=before,
                 what=bug.said,
@@ -87,6 +90,25 @@ def explain(pair: Pair) -> Iterator[Explained]:
             ),
             tally=say("Known bugs cured: {count}"),
         )
+
+
+def _releases(side: Side) -> tuple[str, str | None]:
+    return side.known.version, side.context.consumer_release
+
+
+def _met(side: Side) -> tuple[Bug, ...]:
+    """Return the bugs of DeepSpeed, and of what hands the config on, that a side meets."""
+    context, release = side.context, side.context.consumer_release
+    through = met_through(context, context.consumer.value, release) if release is not None else ()
+    return (*met(context), *through)
+
+
+def _named(pair: Pair, bug: Bug) -> tuple[str, str, str]:
+    """Return who has a bug, and its releases on both sides."""
+    if bug.package:
+        before, now = (side.context.consumer_release or "" for side in (pair.old, pair.new))
+        return pair.new.context.consumer.title, before, now
+    return "DeepSpeed", pair.old.known.version, pair.new.known.version
 
 
 def _paths(side: Side, bug: Bug) -> tuple[str, ...]:

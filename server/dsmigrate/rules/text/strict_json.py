@@ -70,6 +70,7 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
             '{\n  "train_batch_size": 8«,»\n}\n',
             fixed='{\n  "train_batch_size": 8\n}\n',
             facts=Facts(lightning=True),
+            accepted=None,  # DeepSpeed reads it; Lightning does not
         ),
         Example('{\n  "train_batch_size": 8, # DeepSpeed reads this\n}\n'),
     ),
