@@ -101,5 +101,10 @@ def test_pins_say_the_releases_of_frameworks_too(tmp_path: Path) -> None:
     inner = tmp_path / "configs"
     inner.mkdir()
     (inner / "uv.lock").write_text('[[package]]\nname = "accelerate"\nversion = "0.30.1"\n', encoding="utf-8")
-    assert frameworks_for(inner) == {"transformers": "4.44.2", "accelerate": "0.30.1"}
-    assert frameworks_for(None) == {}
+    assert frameworks_for(inner, "0.14.0") == {"transformers": "4.44.2", "accelerate": "0.30.1"}
+    assert frameworks_for(None, "0.14.0") == {}
+
+
+def test_what_is_installed_here_is_not_what_another_release_of_deepspeed_is_used_with(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert frameworks_for(tmp_path, "0.15.0") == {}

@@ -65,17 +65,19 @@ def release_for(folder: Path) -> Guess:
     return _release_for(resolved(folder))
 
 
-def frameworks_for(folder: Path | None) -> dict[str, str]:
+def frameworks_for(folder: Path | None, release: str) -> dict[str, str]:
     """Return the releases of Transformers and Accelerate that a config in ``folder`` is for, as far as they are known.
 
-    The one pinned nearest upward, else the one installed beside dsmigrate.
+    The one pinned nearest upward, else the one installed beside dsmigrate, unless ``release``, that of DeepSpeed, is
+    another than the one installed here: the config is for another environment then.
     """
-    return {} if folder is None else dict(_frameworks_for(resolved(folder)))
+    return {} if folder is None else dict(_frameworks_for(resolved(folder), here=release == unpinned().value))
 
 
 @functools.cache
-def _frameworks_for(folder: Path) -> tuple[tuple[str, str], ...]:
-    found = ((name, next((pin for _, pin in _upward(folder, name, [])), "") or _installed(name)) for name in FRAMEWORKS)
+def _frameworks_for(folder: Path, *, here: bool) -> tuple[tuple[str, str], ...]:
+    pinned = {name: next((pin for _, pin in _upward(folder, name, [])), "") for name in FRAMEWORKS}
+    found = ((name, pin or (_installed(name) if here else "")) for name, pin in pinned.items())
     return tuple((name, release) for name, release in found if release)
 
 

@@ -190,7 +190,8 @@ def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
 
 def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consumer = Consumer.DEEPSPEED) -> Facts:
     """Return what the settings say beside the file, and what lies around it, in the units of the rules."""
-    around = frameworks_for(folder) if consumer is not Consumer.DEEPSPEED else {}
+    release = release_of(settings, folder)[0]
+    around = frameworks_for(folder, release) if consumer is not Consumer.DEEPSPEED else {}
     older = settings.version is None and folder is not None and release_for(folder).is_older
     memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
     return Facts(

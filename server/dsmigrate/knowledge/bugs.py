@@ -52,6 +52,8 @@ class Bug:
     """The package whose releases are meant, "" for DeepSpeed."""
     deepspeed: str = FIRST
     """The first release of DeepSpeed that it matters with."""
+    usual_until: str = ""
+    """The last release of DeepSpeed with which the package was usually one that has it; "" for none."""
     unless: tuple[str, ...] = ()
     """Arguments of the consumer, any of which avoids it unless it is 0."""
 
@@ -153,6 +155,7 @@ def _bug(name: str, record: Mapping[str, Any]) -> Bug:
         ran=record.get("ran", ""),
         package=record.get("package", ""),
         deepspeed=record.get("deepspeed", FIRST),
+        usual_until=record.get("usual_until", ""),
         unless=tuple(record.get("unless", ())),
     )
 

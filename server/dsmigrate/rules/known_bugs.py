@@ -60,6 +60,17 @@ def met_through(context: Context, package: str, release: str) -> Iterator[Bug]:
             yield bug
 
 
+def usual_through(context: Context, package: str) -> Iterator[Bug]:
+    """Yield what releases of a package do that were usual with this release of DeepSpeed."""
+    now = order(context.known.version)
+    for bug in of_frameworks():
+        fits = (
+            bug.package == package and bool(bug.usual_until) and order(bug.deepspeed) <= now <= order(bug.usual_until)
+        )
+        if fits and context.root is not None and _meets(context, bug) and not _is_spared(context, bug):
+            yield bug
+
+
 def _is_spared(context: Context, bug: Bug) -> bool:
     """Whether every training with the file is given an argument that avoids a bug; one that nobody knows counts."""
     trainings = context.facts.arguments
