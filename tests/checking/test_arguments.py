@@ -265,3 +265,10 @@ def test_a_config_for_inference_is_not_told_of_training(project: Path, name: str
     config.write_text('{"train_batch_size": 1, "zero_optimization": {"stage": 3}}', encoding="utf-8")
     (project / "run.sh").write_text(line, encoding="utf-8")
     assert ("DS445" in {one.code for one in check_file(config, CheckSettings()).findings}) is told
+
+
+def test_a_consent_that_is_not_needed_is_a_hint(project: Path) -> None:
+    config = project / "z0.json"
+    config.write_text('{"train_batch_size": 8, "zero_allow_untested_optimizer": true}', encoding="utf-8")
+    (found,) = [one for one in check_file(config, CheckSettings()).findings if one.code == "DS401"]
+    assert found.severity.value == "hint"

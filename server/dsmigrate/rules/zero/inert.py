@@ -29,7 +29,9 @@ _ELSEWHERE = frozenset(
 )
 """Keys whose stage has a rule of its own."""
 
-_HARMLESS = frozenset({f"{ZERO}.stage3_gather_16bit_weights_on_model_save", "zero_allow_untested_optimizer"})
+_CONSENT = "zero_allow_untested_optimizer"
+"""Asks for nothing: without ZeRO the consent is not needed."""
+_HARMLESS = frozenset({f"{ZERO}.stage3_gather_16bit_weights_on_model_save", _CONSENT})
 """Switches that lose nothing where they do nothing."""
 
 
@@ -110,7 +112,7 @@ def check(context: Context) -> Iterator[Finding]:
             entry,
             say("{path} does nothing {unmet}", path=shown(entry.path), unmet=unmet),
             part="member",
-            severity=Severity.WARNING if lost else None,
+            severity=Severity.WARNING if lost else Severity.HINT if entry.key.path == _CONSENT else None,
             fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
             tags=[Tag.UNNECESSARY],
         )
