@@ -12,7 +12,7 @@ import pytest
 from dsmigrate.cli.app import run
 from dsmigrate.codemod import convert
 from dsmigrate.codemod.program.edits import Comment, Insert, brings
-from dsmigrate.codemod.program.module import read_module
+from dsmigrate.codemod.program.module import Module, parsed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -37,7 +37,8 @@ def test_scripts_with_different_configs_that_share_a_module_are_converted_twice_
 
 
 def test_a_comment_brings_no_code() -> None:
-    module = read_module(b"x = 1\n", "train.py", "__main__")
+    read = parsed(b"x = 1\n")
+    module = Module("train.py", "__main__", read.source, read.tree)
     statement = module.tree.body[0]
     assert brings(Insert(module, statement, (("ds_compat.", statement.value, "()"),)), "ds_compat.")  # type: ignore[attr-defined]
     assert brings(Comment(module, statement, "then", guard=""), "then") is False

@@ -143,10 +143,7 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
     def reading(path: str) -> bytes | None:
         return texts[path] if path in texts else read(path)
 
-    shared = Cache({path: data for path, data in cache.bytes.items() if path not in texts}, {
-        key: module for key, module in cache.modules.items() if key[0] not in texts
-    }, name=cache.name)  # fmt: skip
-    return analysed(Project(reading, entry, shared, [""]))
+    return analysed(Project(reading, entry, cache.changed(texts), [""]))
 
 
 def differences(facts: Facts, after: Analysis, settled: Settled, beside: tuple[Settled, ...] = ()) -> list[Difference]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.codemod.program.module import Parsed
 from dsmigrate.files import syntax
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
@@ -100,18 +101,18 @@ def run_together(
     project that were read already. Never raises for bad input, as ``run``.
     """
     as_read = [_read(job) for job in jobs]
-    left = [one for one, concerns in as_read if concerns]
+    left = [(one, parsed) for one, parsed in as_read if parsed is not None]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
             found = iter(syntax.with_deep_stack(lambda: _converted(left, others, cache)) if left else ())
     except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
-        found = iter([replace(one, result=_failed(one.job, error)) for one in left])
-    return [next(found) if concerns else one for one, concerns in as_read]
+        found = iter([replace(one, result=_failed(one.job, error)) for one, _ in left])
+    return [one if parsed is None else next(found) for one, parsed in as_read]
 
 
-def _read(job: Job) -> tuple[Outcome, bool]:
-    """The file as it is, an error where it cannot be read or is no Python; and whether it may train."""
+def _read(job: Job) -> tuple[Outcome, Parsed | None]:
+    """The file as it is, an error where it cannot be read or is no Python; and its tree if it may train."""
     source = b""
     try:
         source = read(job.path) if job.source is None else job.source
@@ -119,8 +120,10 @@ def _read(job: Job) -> tuple[Outcome, bool]:
         tree = syntax.parse(text.text)
     except SourceError as error:
         result = failure(job, UNREADABLE, error.message, say("the file is left as it is"), error.line)
-        return Outcome(job, result, source), False
-    return Outcome(job, FileResult(job.name, Status.UNCHANGED), source, text.encoding), _concerns(job, source, tree)
+        return Outcome(job, result, source), None
+    concerns = _concerns(job, source, tree)
+    outcome = Outcome(job, FileResult(job.name, Status.UNCHANGED), source, text.encoding)
+    return outcome, Parsed(source, text, tree) if concerns else None
 
 
 _WORDS = re.compile(rb"DistributedDataParallel|DDP|init_process_group|init_distributed|\.backward\(")
@@ -146,19 +149,24 @@ def _failed(job: Job, error: Exception) -> FileResult:
     return failure(job, INTERNAL, message, reason)
 
 
+def files_of_projects() -> Callable[[], Cache]:
+    """What makes a memory of the files that were read, one for each project."""
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415 - only where there is something to convert
+
+    return Cache
+
+
 def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> FileResult:
     """Return the result of a file that could not be worked on."""
     change = Change(code, Kind.REFUSED, line, line, message, reason)
     return FileResult(job.name, Status.ERROR, (change,))
 
 
-def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
+def runs_of(jobs: Sequence[Job], cache: Cache) -> list[frozenset[Place]]:
     """What some scripts of one project run of its files; nothing of one that cannot be read."""
     from dsmigrate.codemod.convert import places  # noqa: PLC0415 - LibCST takes 0.2 s to import
-    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
 
     found: list[frozenset[Place]] = []
-    cache = Cache()
     for job in jobs:
         runs: frozenset[tuple[str, int]] = frozenset()
         root = job.project if job.project is not None else job.path.parent
@@ -172,10 +180,13 @@ def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
     return found
 
 
-def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cache | None) -> list[Outcome]:
+def _converted(
+    as_read: Sequence[tuple[Outcome, Parsed]], others: Mapping[Place, str], cache: Cache | None
+) -> list[Outcome]:
     from dsmigrate.codemod.convert import Entry, convert_together  # noqa: PLC0415 - LibCST takes 0.2 s to import
     from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
 
+    files = [file for file, _ in as_read]
     first = files[0].job
     root = first.project if first.project is not None else first.path.parent
     base = resolved(root)
@@ -195,8 +206,10 @@ def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cac
         for (path, line), names in others.items()
         if path.is_relative_to(base)
     }
-    cache = cache or Cache()
+    if cache is None or first.project is None:  # each of those is a project of its own
+        cache = Cache()
     cache.name = base.name
+    cache.trees.update(zip(given, (parsed for _, parsed in as_read), strict=True))
     found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
     return [_outcome(file, root, conversion, read_file) for file, conversion in zip(files, found, strict=True)]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from dsmigrate.languages import say, spoken, use
 from dsmigrate.migration.ideas import INTERNAL
-from dsmigrate.migration.job import Job, Outcome, failure, run
+from dsmigrate.migration.job import Job, Outcome, failure, files_of_projects, run
 
 WORTH_A_POOL = 4
 """Below this many files, starting processes costs more than it saves."""
@@ -55,7 +55,7 @@ def run_all(jobs: Sequence[Job], processes: int, advance: Callable[[Outcome], No
 
 def _outcomes(jobs: Sequence[Job], processes: int) -> Generator[tuple[int, Outcome], None, None]:
     if processes < 2 or len(jobs) < WORTH_A_POOL:
-        caches: defaultdict[Path | None, Any] = defaultdict(_files())
+        caches: defaultdict[Path | None, Any] = defaultdict(files_of_projects())
         for index, job in enumerate(jobs):
             yield index, run(job, caches[job.project])
         return
@@ -123,19 +123,12 @@ def _serve(pipe: Any, language: str) -> None:  # noqa: ANN401 - see _Worker
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     sources = [pipe] if parent is None else [pipe, parent.sentinel]
-    caches: defaultdict[Path | None, Any] = defaultdict(_files())
+    caches: defaultdict[Path | None, Any] = defaultdict(files_of_projects())
     while pipe in connection.wait(sources):
         job = pipe.recv()
         if job is None:
             return
         pipe.send(run(job, caches[job.project]))
-
-
-def _files() -> Callable[[], Any]:
-    """What makes a memory of the files that were read, one for each project."""
-    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415 - only where there is something to convert
-
-    return Cache
 
 
 def _import_once() -> None:

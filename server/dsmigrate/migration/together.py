@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsmigrate import __version__
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
@@ -19,7 +19,10 @@ from dsmigrate.migration.configs import with_config
 from dsmigrate.migration.directories import with_users
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.importers import users
-from dsmigrate.migration.job import Job, Outcome, Place, run_together, runs_of
+from dsmigrate.migration.job import Job, Outcome, Place, files_of_projects, run_together, runs_of
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.program.project import Cache
 
 
 def converted_anew(outcomes: Sequence[Outcome]) -> set[int]:
@@ -30,7 +33,8 @@ def converted_anew(outcomes: Sequence[Outcome]) -> set[int]:
 def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes of a run as they hold together, each with the files of its project that it needs."""
     found = list(outcomes)
-    outside = _outside(found)
+    caches: dict[Path | None, Cache] = defaultdict(files_of_projects())
+    outside = _outside(found, caches)
     groups = _groups(found)
     while groups:
         group = groups.pop(0)
@@ -41,7 +45,8 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
             for place in changed.intersection(frozenset().union(*(runs for _, runs in staying)))
         }
         if len(group) > 1 or others:
-            for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
+            jobs = [found[index].job for index in group]
+            for index, outcome in zip(group, run_together(jobs, others, caches[jobs[0].project]), strict=True):
                 found[index] = outcome
         odd = _with_different_configs([found[index] for index in group])
         refused = {index: one for index, one in zip(group, odd, strict=True) if one is not None}
@@ -98,7 +103,7 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
     return [group for _, group in groups]
 
 
-def _outside(outcomes: Sequence[Outcome]) -> list[tuple[str, frozenset[Place]]]:
+def _outside(outcomes: Sequence[Outcome], caches: Mapping[Path | None, Cache]) -> list[tuple[str, frozenset[Place]]]:
     """What each other script of the projects runs of their files, for those that may run the modules that change."""
     changed: dict[Path, set[Path]] = defaultdict(set)
     for outcome in outcomes:
@@ -112,7 +117,7 @@ def _outside(outcomes: Sequence[Outcome]) -> list[tuple[str, frozenset[Place]]]:
         others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
         if others:
             others.sort(key=lambda job: job.path)
-            found += zip([job.path.name for job in others], runs_of(others), strict=True)
+            found += zip([job.path.name for job in others], runs_of(others, caches[model.project]), strict=True)
     return found
 
 

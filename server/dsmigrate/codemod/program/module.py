@@ -63,10 +63,19 @@ class Step:
             step = step.up
 
 
-def read_module(source: bytes, path: str, name: str) -> Module:
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The content of a file, as text and as a tree."""
+
+    data: bytes
+    source: SourceText
+    tree: ast.Module
+
+
+def parsed(data: bytes) -> Parsed:
     """Parse a file; raises SourceError where it is no Python that can be read."""
-    text = decode(source)
-    return Module(path, name, text, syntax.read(text.text))
+    source = decode(data)
+    return Parsed(data, source, syntax.read(source.text))
 
 
 def _placed(tree: ast.Module) -> Iterator[tuple[ast.AST, Step]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dsmigrate.codemod.program.module import Module, read_module
+from dsmigrate.codemod.program.module import Module, Parsed, parsed
 from dsmigrate.files.text import SourceError
 
 Read = Callable[[str], "bytes | None"]
@@ -21,9 +22,26 @@ ROOT = "/project/"
 class Cache:
     """Files that were read, shared by the analyses of one run. ``name`` is that of the root's folder."""
 
-    bytes: dict[str, bytes | None] = field(default_factory=dict)
+    contents: dict[str, bytes | None] = field(default_factory=dict)
     modules: dict[tuple[str, str], Module | None] = field(default_factory=dict)
+    trees: dict[str, Parsed] = field(default_factory=dict)
     name: str = ""
+
+    def parsed(self, path: str, data: bytes) -> Parsed:
+        """A file with its tree; raises SourceError where it is no Python that can be read."""
+        known = self.trees.get(path)
+        if known is None or known.data != data:
+            known = self.trees[path] = parsed(data)
+        return known
+
+    def changed(self, texts: Mapping[str, bytes]) -> Cache:
+        """The same files with others in the place of some."""
+        return Cache(
+            {path: data for path, data in self.contents.items() if path not in texts},
+            {key: module for key, module in self.modules.items() if key[0] not in texts},
+            {path: known for path, known in self.trees.items() if path not in texts},
+            self.name,
+        )
 
 
 @dataclass
@@ -47,7 +65,7 @@ class Project:
 
     def source(self, path: str) -> bytes | None:
         """The bytes of a file, None where there is none."""
-        known = self.cache.bytes
+        known = self.cache.contents
         if path not in known:
             known[path] = self.read(path)
         return known[path]
@@ -58,10 +76,11 @@ class Project:
         known = self.cache.modules
         if key not in known:
             data = self.source(path)
-            try:
-                known[key] = None if data is None else read_module(data, path, name)
-            except SourceError:
-                known[key] = None
+            known[key] = None
+            if data is not None:
+                with contextlib.suppress(SourceError):
+                    read = self.cache.parsed(path, data)
+                    known[key] = Module(path, name, read.source, read.tree)
         return known[key]
 
     def find(self, dotted: str) -> str | None:

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 PACKAGE = __name__.rpartition(".")[0]
 
@@ -161,6 +162,7 @@ def _definitions(chosen: list[_Definition], parts: Mapping[str, _Part]) -> str:
     return text
 
 
+@cache
 def _read(name: str, source: str) -> _Part:
     tree, lines = ast.parse(source), source.splitlines()
     title = (ast.get_docstring(tree) or name).partition("\n")[0]
