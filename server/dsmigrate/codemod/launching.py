@@ -258,7 +258,7 @@ def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Even
                 words = _satisfying(analysis, condition)
                 ways.append((not words and holds_by_default(analysis, condition) is False, len(words), words))
         found.update(dict.fromkeys(min(ways, key=lambda way: way[:2])[2]))
-    for condition, left in analysis.run.required:
+    for condition, left in dict.fromkeys((both(*around), left) for around, left in analysis.run.required):
         if holds_by_default(analysis, condition) and holds_by_default(analysis, left) is False:
             found.update(dict.fromkeys(_satisfying(analysis, left)))
     return list(found)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -103,12 +104,26 @@ def run_together(
     as_read = [_read(job) for job in jobs]
     left = [(one, parsed) for one, parsed in as_read if parsed is not None]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _without_collections():
             warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
             found = iter(syntax.with_deep_stack(lambda: _converted(left, others, cache)) if left else ())
     except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
         found = iter([replace(one, result=_failed(one.job, error)) for one, _ in left])
     return [one if parsed is None else next(found) for one, parsed in as_read]
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Look for cycles once, at the end: an analysis holds on to nearly all that it makes."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.collect(0)
 
 
 def _read(job: Job) -> tuple[Outcome, Parsed | None]:
@@ -173,7 +188,7 @@ def runs_of(jobs: Sequence[Job], cache: Cache) -> list[frozenset[Place]]:
         base = resolved(root)
         cache.name = base.name
         entry = relative(job.path, root) or job.path.name
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
+        with warnings.catch_warnings(), contextlib.suppress(Exception), _without_collections():
             warnings.simplefilter("ignore")
             runs = places(partial(read_below, job, root), entry, cache)
         found.append(frozenset((base / path, line) for path, line in runs))

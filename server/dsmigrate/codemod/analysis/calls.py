@@ -14,6 +14,7 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Consul
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
+from dsmigrate.codemod.analysis.moving import Move
 from dsmigrate.codemod.analysis.roles import is_known, is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
@@ -23,6 +24,7 @@ from dsmigrate.codemod.analysis.values import (
     Bound,
     Choice,
     Const,
+    Context,
     Expr,
     Kind,
     Lib,
@@ -208,10 +210,11 @@ def call_function(
         run.context = context
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Memory:
     """What a call did: on what it looked at, what it gave, wrote and made happen."""
 
+    context: Context
     held: tuple[tuple[Place, Value], ...]
     versions: tuple[tuple[Obj, int], ...]
     consulted: Consulted
@@ -220,39 +223,78 @@ class _Memory:
     changes: Changes
     block: Block | None
     stops: tuple[Stop, ...]
+    required: tuple[tuple[tuple[Condition, ...], Condition], ...]
+    is_of_here: bool | None = None
+    """Whether what it looked at comes from an earlier call from the same place; None: that was not asked yet."""
+
+    def sees(self) -> bool:
+        """Whether all things that the call looked at are as they were then."""
+        return all(obj.own.get(key, UNBOUND) is value for (obj, key), value in self.held) and all(
+            obj.version == version for obj, version in self.versions
+        )
 
     def is_of_now(self, run: Machine) -> bool:
         """Whether all that the call looked at is as it was then."""
-        return (
-            all(obj.own.get(key, UNBOUND) is value for (obj, key), value in self.held)
-            and all(obj.version == version for obj, version in self.versions)
-            and run.assumed.is_as(self.consulted)
+        return self.sees() and run.assumed.is_as(self.consulted)
+
+    def moved(self, run: Machine, given_: Given) -> _Memory | None:
+        """The same of a call from here; None where what it looked at is of where it was called from, or not as then."""
+        move = Move(run, self.fresh, self.context, run.context)
+        if self.is_of_here is None:
+            whole = (value for obj, _ in self.versions for value in obj.own.values())
+            self.is_of_here = move.concerns((*given_.all(), *(value for _, value in self.held), *whole))
+        if self.is_of_here:
+            return None
+        consulted = {move.of(atom): answer for atom, answer in self.consulted.items()}
+        if not run.assumed.is_as(consulted):
+            return None
+        kept_ = {
+            (obj, key): value
+            for (obj, key), value in self.changes.items()
+            if obj is not run.state.made or key.kind is not Kind.FRAME or key.data.get("captured")
+        }
+        return _Memory(
+            run.context,
+            self.held,
+            self.versions,
+            consulted,
+            frozenset(map(move.of, (one for one in self.fresh if one.kind is not Kind.FRAME))),
+            move.of(self.value),
+            {(move.of(obj), move.of(key)): move.of(value) for (obj, key), value in kept_.items()},
+            None if self.block is None else replace(move.block(self.block, run.block), module=run.frame.module),
+            tuple(replace(one, condition=move.condition(one.condition)) for one in self.stops),
+            tuple((tuple(map(move.condition, around)), move.condition(alive)) for around, alive in self.required),
         )
 
 
 _WORTH = 40
 """Steps of a call from which on it is remembered."""
+_MOST = 4
+"""What is remembered of a call on different states."""
 
 
 def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Value:
-    """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
-    key = (
-        function,
-        run.context,
-        given_.args,
-        tuple(given_.named.items()),
-        given_.more,
-        run.loops,
-        bool(run.in_forward),
-    )
-    for memory in run.memory.get(key) or ():
+    """Run a function, or say what it did when it was called with the same, on the same state, before.
+
+    What is remembered of a call stands under where it was called from, and under None for calls from anywhere.
+    """
+    key = (function, given_.args, tuple(given_.named.items()), given_.more, run.loops, bool(run.in_forward))
+    here = (run.context, key)
+    for memory in run.memory.get(here) or ():
         if memory.is_of_now(run):
             return _recalled(run, memory)
+    for memory in run.memory.get((None, key)) or ():
+        if memory.context is not run.context and memory.sees():
+            moved = memory.moved(run, given_)
+            if moved is not None:
+                run.required += (((*run.conditions, *around), alive) for around, alive in moved.required)
+                return _recalled(run, moved)
     reads: Reads = set()
     fresh: set[Obj] = set()
     noting_reads(reads)
     run.fresh.append(fresh)
     mark, steps, at, ahead = run.state.mark(), run.steps, len(run.block.items), len(run.stops)
+    noted, required = (run.landmarks, len(run.paths)), len(run.required)
     try:
         with run.assumed.noting() as consulted:
             value = _run(run, function, given_, node, None)
@@ -270,6 +312,7 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
         versions = run.state.versions_at(mark, (one for one in reads if isinstance(one, Obj)))
         changes = run.state.changes(mark)
         memory = _Memory(
+            run.context,
             tuple(held.items()),
             tuple(versions.items()),
             consulted,
@@ -278,9 +321,14 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
             changes,
             block,
             tuple(run.stops[ahead:]),
+            tuple((around[len(run.conditions) :], alive) for around, alive in run.required[required:]),
         )
-        run.memory.setdefault(key, []).insert(0, memory)
-        del run.memory[key][4:]
+        stores = [run.memory.setdefault(here, [])]
+        if noted == (run.landmarks, len(run.paths)):  # else it is told of where it was called from
+            stores.append(run.memory.setdefault((None, key), []))
+        for store in stores:
+            store.insert(0, memory)
+            del store[_MOST:]
     return value
 
 

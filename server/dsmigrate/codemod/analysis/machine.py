@@ -238,7 +238,7 @@ class Machine(ABC):
         self.handed: set[ast.AST] = set()  # calls of code that is not read, which are given a function of the script
         self.asked: set[str] = set()
         """Variables of the environment that are asked for by key, without a default."""
-        self.required: list[tuple[Condition, Condition]] = []
+        self.required: list[tuple[tuple[Condition, ...], Condition]] = []
         """Conditions under which a run ends with an error unless others hold."""
         self.paths: list[tuple[str, Condition]] = []
         """Options of the command line that are taken for paths, and under which conditions."""
@@ -258,7 +258,7 @@ class Machine(ABC):
         """What is so of the process: whether it is in a group."""
         self.fresh: list[set[Obj]] = []
         """The objects that the calls which are being run have made."""
-        self.memory: dict[Any, list[Any]] = {}
+        self.memory: dict[Any, list[Any]] = {}  # what calls did: see calls.py
         self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
         self.wrappers: set[Obj] = set()
         self.optimizers: set[Obj] = set()
@@ -460,6 +460,7 @@ class Machine(ABC):
             found = self.made[key] = Obj(
                 kind, node, self.context, self.frame.module, made_by, cls, loops=frozenset(self.loops)
             )
+            found.tag = tag
         else:
             for name in tuple(found.own):
                 self.state.put(found, name, UNBOUND)
@@ -468,6 +469,21 @@ class Machine(ABC):
         self.state.make(found)
         if self.fresh:
             self.fresh[-1].add(found)
+        return found
+
+    def made_at(self, like: Obj, node: ast.AST | None, context: Context, cls: Obj | None) -> Obj:
+        """The object that the code which made one makes from other calls; empty, as long as nothing is written."""
+        key = (like.kind, node, context, like.tag, like.made_by, cls)
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = Obj(like.kind, node, context, like.module, like.made_by, cls, loops=like.loops)
+            found.tag = like.tag
+        else:
+            for name in tuple(found.own):
+                self.state.put(found, name, UNBOUND)
+        found.turn = self.turn
+        if like.is_made_on_the_way:
+            self.state.make(found)
         return found
 
     def iterator(self, node: ast.AST, over: str, *of: Value, tag: str = "", **data: Any) -> Obj:
@@ -564,7 +580,7 @@ class Machine(ABC):
         if alive.varies and any(not stop.is_error for stop in self.frame.stops[known:]):
             return alive
         self.ending.add(node)
-        self.required.append((both(*self.conditions), alive))
+        self.required.append((tuple(self.conditions), alive))
         self.assume(alive)  # all other ways end in errors: what follows is about runs without them
         return TRUE
 

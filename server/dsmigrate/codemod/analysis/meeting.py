@@ -190,7 +190,7 @@ def _ends_rank(training: Training, arm: Block, inner: Event | Block) -> bool:
 
 def is_group_gone(training: Training, event: Event) -> bool:
     """Whether the process group has ended before an event, and no other was set up since."""
-    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
+    required = dict.fromkeys(alive for _, alive in training.analysis.run.required)  # other runs have ended before
     ends = [
         one
         for one in training.events(Happening.GROUP_GONE)

@@ -267,7 +267,8 @@ class Obj:
 
     ``made_by`` is the qualified name of the library's class or function, ``cls`` the class of the script; ``data``
     holds what never changes (a function's node, a parser's options); ``fields`` what may. ``version`` says which of its
-    states it is in: what was read of it is still so if it is the same. ``is_made_on_the_way``: there are ways through the
+    states it is in: what was read of it is still so if it is the same. ``tag`` tells it from others that the same place makes.
+    ``is_made_on_the_way``: there are ways through the
     script on which nothing makes it.
     """
 
@@ -282,6 +283,7 @@ class Obj:
         "module",
         "node",
         "own",
+        "tag",
         "turn",
         "version",
     )
@@ -305,6 +307,7 @@ class Obj:
         self.cls = cls
         self.data: dict[str, Any] = {} if data is None else data
         self.own: dict[Any, Value] = {}
+        self.tag = ""
         self.version = 0
         self.loops = loops
         self.turn = 0
