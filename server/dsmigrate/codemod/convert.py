@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
@@ -24,7 +24,7 @@ from dsmigrate.codemod.idioms.refusals.unseen import do_not_meet, not_trained
 from dsmigrate.codemod.launching import launching
 from dsmigrate.codemod.model import Accumulation, Change, FileResult, Kind, Options, Status
 from dsmigrate.codemod.program.edits import Comment, Edit, Import, brings, line_range
-from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.module import Module, Parsed
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.rewrite.apply import rewritten
 from dsmigrate.codemod.rewrite.imports import code_of, without
@@ -32,7 +32,7 @@ from dsmigrate.codemod.settle import Settled, settled
 from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
 from dsmigrate.codemod.validate import Difference, differences, result_of
 from dsmigrate.files.diff import unified
-from dsmigrate.files.text import encode
+from dsmigrate.files.text import decode, encode
 from dsmigrate.languages import mark, retold, say
 
 _UNMARKED = frozenset(idea.code for idea in ideas() if not idea.marked)
@@ -239,7 +239,9 @@ def validation(
     changed = {
         path: encode(text.after, text.module.source) for path, text in texts.items() if text.after != text.before
     }
-    after = result_of(read, plan.entry.path, changed, cache)
+    result = cache.changed({})
+    result.trees.update((path, Parsed(data, decode(data), texts[path].tree)) for path, data in changed.items())
+    after = result_of(read, plan.entry.path, changed, result)
     for facts, one in plan.trainings:
         beside = tuple(other for _, other in plan.trainings if other is not one)
         yield facts, one, differences(facts, after, one, beside)
@@ -267,12 +269,12 @@ def _speaks_of(decision: Decision, module: Module, node: ast.AST) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A changed file: its module, its text before and after, and the decisions that changed it."""
+    """A changed file: its module, its text before and after, and the tree of that."""
 
     module: Module
     before: str
     after: str
-    decisions: tuple[Decision, ...] = field(default=())
+    tree: ast.Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,18 +353,20 @@ def _written(plans: Sequence[Planned]) -> _Written:
         try:
             tree = rewritten(module, edits[path], imports[path])
             after = code_of(tree, module.source.text)
-            made = audited(ast.parse(after))
+            parsed = ast.parse(after)
+            made = audited(parsed)
             said = audited(module.tree)
             gone = made.unused_imports - said.unused_imports
             if gone:
                 after = code_of(without(tree, gone), module.source.text)
-            compile(after, path, "exec", dont_inherit=True)
+                parsed = ast.parse(after)
+            compile(parsed, path, "exec", dont_inherit=True)
         except Exception as error:
             raise _UnsoundError(path, str(error).partition("\n")[0]) from error
         new = made.undefined_names - said.undefined_names
         if new:
             raise _UnsoundError(path, say("{names} would be bound nowhere", names=", ".join(sorted(new))))
-        texts[path] = _Text(module, module.source.text, after)
+        texts[path] = _Text(module, module.source.text, after, parsed)
     return _Written(texts, told, home)
 
 

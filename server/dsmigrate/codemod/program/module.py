@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from weakref import WeakKeyDictionary
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceText, decode
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -34,6 +36,11 @@ class Module:
         """The lines of the text, without their ends."""
         return self.source.text.splitlines()
 
+    @cached_property
+    def _whole_lines(self) -> list[bytes]:
+        """The lines as Python counts them, with their ends, encoded as its columns count."""
+        return [line.encode() for line in _LINE.findall(self.source.text)]
+
     def step(self, node: ast.AST) -> Step:
         """Where the statement that a node is part of stands; raises KeyError for a node of another file."""
         if not self.statements:
@@ -42,7 +49,12 @@ class Module:
 
     def text(self, node: ast.expr | ast.stmt) -> str:
         """The source of a node as it is written."""
-        return ast.get_source_segment(self.source.text, node) or ast.unparse(node)
+        if node.end_lineno is None or node.end_col_offset is None:
+            return ast.unparse(node)
+        lines = self._whole_lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,7 +39,7 @@ class Cache:
         return Cache(
             {path: data for path, data in self.contents.items() if path not in texts},
             {key: module for key, module in self.modules.items() if key[0] not in texts},
-            {path: known for path, known in self.trees.items() if path not in texts},
+            {path: known for path, known in self.trees.items() if texts.get(path, known.data) == known.data},
             self.name,
         )
 
