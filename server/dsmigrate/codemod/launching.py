@@ -225,7 +225,7 @@ def _of_spawned(analysis: Analysis, made: list[Group]) -> Iterator[_Word]:
         for name, number in (("world_size", "1"), ("rank", "0")) if group.spawn is not None else ():
             for leaf in leaves(group.event.what.get(name)):
                 default = static_value(analysis, leaf) if leaf.op == "arg" else None
-                option = _option(analysis, leaf.args[0])
+                option = _option(analysis, leaf.args[0]) if leaf.op == "arg" else None
                 if isinstance(default, int) and default < 0 and option is not None:
                     yield _Word(_flag(option), number)
 

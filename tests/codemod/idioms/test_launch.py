@@ -846,3 +846,24 @@ def test_a_parser_that_reads_nothing_in_this_run_stays() -> None:
         script(options=f"import argparse\nfrom other import parser as unread\n{options}"), {"other.py": other}
     )
     assert "other.py" not in found.texts
+
+
+def test_a_worker_that_looks_its_rank_up_in_a_list() -> None:
+    group = 'dist.init_process_group("gloo", init_method="tcp://127.0.0.1:1", world_size=2, rank=device)'
+    start = """
+devices = list(map(int, args.gpus.split(",")))
+if len(devices) == 1:
+    run(0, devices)
+else:
+    mp.spawn(run, args=(devices,), nprocs=len(devices))
+"""
+    found = converted(
+        worker(
+            f"device = devices[number]\n{group}",
+            start,
+            options='parser.add_argument("--gpus", default="0")\n',
+            parameters="number, devices",
+        )
+    )
+    assert found.status in {Status.CONVERTED, Status.CONVERTED_WITH_TODOS}
+    assert group in found.text

@@ -65,7 +65,7 @@ def tells(value: Value) -> Teller:
 def _teller(leaf: Expr) -> Teller:
     if leaf.op == "process":
         return Teller.SPAWN
-    name = leaf.args[0]
+    name = leaf.args[0] if leaf.args else ""  # of the rank that the process group is told, nothing more is known
     if leaf.op == "arg":
         return Teller.LAUNCHER if name == "local_rank" else Teller.OPTION
     if isinstance(name, str) and name.startswith("SLURM_"):
