@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
-from tests.benchmarks import check_speed, corpus_table
+from dsmigrate.migration.job import Job, run
+from dsmigrate.migration.sets import reconcile
+from tests.benchmarks import check_speed, corpus_table, set_table
 from tests.benchmarks.leftovers import leftovers
 
 
@@ -121,3 +124,22 @@ def test_every_config_is_measured_for_the_one_who_reads_it(capsys: pytest.Captur
     ]
     check_speed.in_process(configs, 1)
     assert "2 files that are strict JSON" in capsys.readouterr().out
+
+
+def test_what_stays_for_another_script_is_not_left_over(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(Path(__file__).parents[1] / "examples" / "two_entries", root)
+    script = root / "pretrain.py"
+    (first,) = reconcile([run(Job(script, root, Options(), project=root))])
+    kept = [text for module in first.modules for text in leftovers((module.result.new_source or b"").decode())]
+    assert any(text.endswith("loss.backward()") for text in kept)  # finetune.py trains under DDP as before
+    row = set_table.examine(script, root)
+    assert row.status == Status.CONVERTED.value
+    assert row.leftover == ()
+    assert row.faults == []
+
+
+def test_what_the_script_runs_in_its_old_form_is_left_over() -> None:
+    text = b"engine.step()\nif ds_compat.is_engine(model):\n    engine.backward(loss)\nelse:\n    loss.backward()\n"
+    assert set_table._left({("train.py", 5)}, {"train.py": text}) == ["train.py:5: loss.backward()"]
+    assert set_table._left({("train.py", 3)}, {"train.py": text}) == []
