@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.analysis.events import Happening
-from tests.codemod.analysis.running import saved, tree, values
+from tests.codemod.analysis.running import run, saved, tree, values
 
 
 def test_both_arms_of_an_undecided_branch_are_run() -> None:
@@ -579,3 +579,67 @@ def test_a_name_of_a_module_that_is_not_read_may_hold_anything() -> None:
     assert (found["first"], found["second"]) == ("1 if true(settings.AMP) | 2 if not true(settings.AMP)", "1")
     found = values("import settings\nthird = 1 if settings.AMP is None else 2")
     assert found["third"] == "1 if is(settings.AMP, None) | 2 if not is(settings.AMP, None)"
+
+
+def test_a_call_that_lacks_an_argument_ends_the_process() -> None:
+    script = """
+    def work(a, b):
+        torch.save(a, "a.pt")
+    if len(sys.argv) > 1:
+        work(1)
+    torch.save(2, "b.pt")
+    """
+    assert saved(script) == ["2"]
+
+
+def test_what_is_unread_of_each_item_is_its_own() -> None:
+    script = """
+    import packaging
+    old, new = (packaging.parse(one) for one in ("1", torch.__version__))
+    if old == new:
+        torch.save(1, "a.pt")
+    """
+    (found,) = saved(script)
+    assert found.startswith("1 if")
+
+
+def test_which_attributes_a_comprehension_leaves_out_is_seen() -> None:
+    names = "\n".join(f"            self.x{index} = {index}" for index in range(12))
+    script = f"""
+    class Holder:
+        def __init__(self, optimizer):
+            self.optimizer = optimizer
+{names}
+        def state(self):
+            return {{name: value for name, value in self.__dict__.items() if name != "optimizer"}}
+    state = Holder(torch.optim.SGD([torch.ones(1)], 0.1)).state()
+    torch.save("optimizer" in state, "a.pt")
+    """
+    assert saved(script) == ["False"]
+
+
+def test_the_parts_of_a_loss_in_one_tensor_are_of_the_forward() -> None:
+    script = """
+    model = nn.Linear(2, 2)
+    def losses(out):
+        parts = torch.zeros(2)
+        parts[0] = out.mean()
+        parts[1] *= 2
+        return parts.sum()
+    losses(model(torch.ones(2))).backward()
+    """
+    (event,) = run(script).of(Happening.BACKWARD)
+    assert event["loss"].forwards
+
+
+def test_what_a_file_says_of_each_key_is_its_own() -> None:
+    script = """
+    import yaml
+    def settings(path, **more):
+        return dict(yaml.safe_load(open(path)), **more)
+    config = settings("a.yaml")
+    if config["a"] == config["b"]:
+        torch.save(1, "a.pt")
+    """
+    (found,) = saved(script)
+    assert found.startswith("1 if")

@@ -542,3 +542,30 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
 """,
     )
     assert not found.todos
+
+
+def test_a_library_that_asks_for_the_wrapper_is_not_the_only_one_asked() -> None:
+    found = converted(
+        f"""{TORCH}
+from ultralytics.utils.torch_utils import autocast, is_parallel
+def plain(model):
+    return model.module if is_parallel(model) else model
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+scaler = torch.cuda.amp.GradScaler()
+for x in data:
+    optimizer.zero_grad()
+    with autocast(True):
+        loss = model(x).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+print(plain(model).weight.shape)
+"""
+    )
+    assert not found.todos
+    assert (
+        "model.module if (is_parallel(model) or isinstance(model, deepspeed.DeepSpeedEngine)) else model" in found.text
+    )
+    assert found.config["torch_autocast"]["enabled"] is True

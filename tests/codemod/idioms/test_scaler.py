@@ -234,3 +234,31 @@ def test_runs_that_step_without_the_scaler_do_not_ask_it(switch: str) -> None:
     )
     assert f"if {switch}:\n    ds_compat.use_grad_scaler(model, scaler)\n" in found.text
     assert not found.todos
+
+
+def test_the_line_stands_behind_the_scaler_where_some_ranks_stop_before() -> None:
+    found = converted(
+        f"""{HEAD}
+import sys
+class Trainer:
+    def __init__(self):
+        if int(os.environ["RANK"]) > open("most").read():
+            sys.exit()
+        self.model = DDP(nn.Linear(4, 4).cuda())
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.1)
+    def train(self):
+        self.scaler = torch.cuda.amp.GradScaler()
+        for x in data:
+            self.optimizer.zero_grad()
+            with torch.autocast("cuda", torch.float16):
+                loss = self.model(x).sum()
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+dist.init_process_group("nccl")
+trainer = Trainer()
+trainer.train()
+"""
+    )
+    made = "        self.scaler = torch.cuda.amp.GradScaler()\n"
+    assert f"{made}        ds_compat.use_grad_scaler(self.model, self.scaler)\n" in found.text

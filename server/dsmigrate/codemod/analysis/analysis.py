@@ -28,6 +28,7 @@ from dsmigrate.codemod.analysis.values import (
     Tensor,
     Value,
     each,
+    imported,
     option_of,
     owner,
 )
@@ -178,7 +179,7 @@ def dividing(event: Event | Block) -> Block | None:
     block = event.block if isinstance(event, Event) else event
     found = None
     for one in block.around():
-        if one.test.varies:
+        if one.test.varies and not one.is_only_way:  # a rank that stops leaves none behind to wait for
             found = one
     return found
 
@@ -389,23 +390,16 @@ def name_of(is_it: Callable[[Value], bool], names: tuple[Mapping[Any, Value], ..
     """A name or an attribute of one that holds what is asked for at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:
-        for name, held in scope.items():
-            if (
-                isinstance(name, str)
-                and name not in hidden
-                and not isinstance(held, Const)
-                and is_it(held)
-                and name.isidentifier()
-            ):
+        own = {name: imported(held) for name, held in scope.items() if isinstance(name, str) and name not in hidden}
+        for name, held in own.items():
+            if not isinstance(held, Const) and is_it(held) and name.isidentifier():
                 return name
-        for name, held in scope.items():
-            if not isinstance(name, str) or name in hidden:
-                continue
+        for name, held in own.items():
             for one in each(held):
                 way = _way_in(one, is_it, frozenset())
                 if way is not None:
                     return f"{name}{way}"
-        hidden.update(name for name in scope if isinstance(name, str))
+        hidden.update(own)
     return None
 
 

@@ -12,6 +12,7 @@ from dsmigrate.codemod.analysis.conditions import FALSE, both, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
     TRUE_VALUE,
     Const,
     Expr,
@@ -120,6 +121,21 @@ class Buffers:
             for event in self.evaluations
             if dividing(event) is not None and self.training.is_wrapped(event["model"])
         )
+
+    @property
+    def may_run(self) -> bool:
+        """Whether a part may keep running statistics of its own rank's data."""
+        return self.running or not self.is_read
+
+    @cached_property
+    def are_sent(self) -> bool:
+        """Whether it shows that DDP sends rank 0's buffers before each forward."""
+        asked = [
+            event["arg_broadcast_buffers"] for event in self.training.wraps if "arg_broadcast_buffers" in event.what
+        ]
+        if asked and all(one == FALSE_VALUE for value in asked for one in each(value)):
+            return False
+        return bool(self.written) or (self.may_run and self.evaluated_by_all is not None)
 
     @property
     def are_restored_by_some(self) -> bool:

@@ -15,7 +15,7 @@ from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.moving import Move
-from dsmigrate.codemod.analysis.roles import is_known, is_step
+from dsmigrate.codemod.analysis.roles import is_known, is_step, is_tracked
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
 from dsmigrate.codemod.analysis.values import (
@@ -183,6 +183,12 @@ def define_function(run: Machine, node: FunctionNode) -> Value:
     return value
 
 
+def _is_plain(run: Machine, given_: Given) -> bool:
+    """Whether a call is given nothing but data of which nothing is known."""
+    things = [one for value in given_.all() for one in run.things_in(value)]
+    return bool(things) and all(isinstance(one, Expr) and not is_tracked(run, one) for one in things)
+
+
 def call_function(
     run: Machine, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None
 ) -> Value:
@@ -196,7 +202,7 @@ def call_function(
         run.keep(made, function, given_)
         return made
     again = sum(frame.node is definition for frame in run.frames)
-    if again > _AGAIN:
+    if again > _AGAIN or (again and _is_plain(run, given_)):  # what it does with such data it has been seen to do
         return run.unread(node, given_.all())
     if again == _AGAIN:
         given_ = _forgotten(run, given_, node)
@@ -355,6 +361,9 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
     frame.mark = run.state.mark()
     frame.conditions = len(run.conditions)
     bound = _arguments(run, definition, function, given_, node)
+    if bound is None:
+        run.stops.append(Stop(TRUE, is_error=True))
+        return NONE
     if bound:
         frame.first = next(iter(bound.values()))
     assumptions = run.assumed.mark()
@@ -428,8 +437,11 @@ def _forgotten(run: Machine, given_: Given, node: ast.AST) -> Given:
     return Given(args, {name: plain(value, name) for name, value in given_.named.items()}, given_.more)
 
 
-def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, at: ast.AST) -> dict[str, Value]:
-    """What the parameters of a function are bound to."""
+def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, at: ast.AST) -> dict[str, Value] | None:
+    """What the parameters of a function are bound to; None where one that it needs is not given: Python raises.
+
+    What a decorator gives is not seen in the call.
+    """
     taken = node.args
     positional = [arg.arg for arg in (*taken.posonlyargs, *taken.args)]
     found: dict[str, Value] = dict(zip(positional, given_.args, strict=False))
@@ -459,9 +471,10 @@ def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, a
         name = str(said.value)
         if name not in found:
             found[name] = choose_default(run, default, given_, at, name) if given_.more else default
-    for name in names:
-        if name not in found:
-            found[name] = run.unread(at, given_.more, tag=name)
+    missing = [name for name in names if name not in found]
+    if missing and not given_.more and not getattr(node, "decorator_list", ()):
+        return None
+    found.update((name, run.unread(at, given_.more, tag=name)) for name in missing)
     return found
 
 

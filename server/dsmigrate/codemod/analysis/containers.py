@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, either, negate
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, either, negate, options_of
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
+from dsmigrate.codemod.analysis.roles import is_tracked
 from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import role_of_class
 from dsmigrate.codemod.analysis.values import (
@@ -120,9 +121,9 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value)
         if found is not None:
-            return run.settle(filled(found, of.get(REST, Expr("item", of, key.value))) if is_open(of) else found)
+            return run.settle(filled(found, rest_of(run, of, key.value)) if is_open(of) else found)
         if of.has(REST):
-            return run.settle(of.at(REST))
+            return run.settle(rest_of(run, of, key.value))
         maker = of.data.get("default")
         if maker is not None:
             made = run.call(maker, Given(), node)
@@ -130,6 +131,18 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
             return made
         return Expr("item", of, key.value)
     return _any_item(run, of, key, node)
+
+
+def rest_of(run: Machine, of: Obj, key: Any) -> Value:
+    """What a key gives that may be any: each its own, unless that is a model or another thing of the training."""
+
+    def own(value: Value) -> Value:
+        is_plain = isinstance(value, Expr) and not is_tracked(run, value)
+        return Expr("item", of, key, varies=may_vary(value)) if is_plain else value
+
+    if not of.has(REST):
+        return Expr("item", of, key)
+    return choose((condition, own(value)) for condition, value in options_of(of.at(REST)))
 
 
 def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: bool = True) -> Value:
@@ -357,7 +370,7 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
             if name == "setdefault":
                 run.put(of, key.value, value)
             return run.settle(value)
-        rest = of.get(REST, Expr("item", of, key.value))
+        rest = rest_of(run, of, key.value)
         return run.settle(choose([(MAYBE, rest), *([] if default is UNBOUND else [(MAYBE, default)])]))
     found = _any_item(run, of, key, node, is_there=False)
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])

@@ -139,6 +139,10 @@ class Block:
     """What is bound outside of a branch, and where a function is called."""
     result: Value | None = None
     """What a call gives."""
+    is_rest: bool = False
+    """Whether it holds what follows the statement ``node``, where some runs do not get behind that."""
+    is_only_way: bool = False
+    """Whether all that goes on has come through: all other ways end the process or raise, on whichever rank."""
 
     def around(self) -> Iterator[Block]:
         """The block and those that hold it, from the inside out."""

@@ -43,7 +43,7 @@ from dsmigrate.codemod.analysis.library import (
     item_written,
     operated_library,
 )
-from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
+from dsmigrate.codemod.analysis.machine import SIFTED, UNROLLED, Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.tensors import changed_in_place
@@ -245,7 +245,12 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
         if not isinstance(option, Obj | Expr | Tensor):
             continue
         item_written(run, option, key, value, node)
-        if isinstance(option, Obj):
+        if isinstance(option, Tensor) and _is_of_forward(value) and isinstance(node.value, ast.Name):
+            if (
+                option.kind is TensorKind.DATA and node.value.id in run.frame.obj.own
+            ):  # the parts of a loss, in one tensor
+                run.bind_name(node.value.id, operated(run, ast.Add(), of, value, node))
+        elif isinstance(option, Obj):
             if option.kind is Kind.INSTANCE and option.cls is not None:
                 found = looked_up(option.cls, "__setitem__")
                 if found is not None and isinstance(found[0], Obj):
@@ -257,6 +262,10 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
             holder.own.setdefault(("item", key.value), Expr("item", option, key.value, varies=option.varies))
             now = holder.at(("item", key.value))
             run.put(holder, ("item", key.value), choose([(negate(condition), now), (condition, value)]))
+
+
+def _is_of_forward(value: Value) -> bool:
+    return any(isinstance(one, Tensor) and one.forwards for one in each(value))
 
 
 def bind(run: Machine, target: ast.expr, value: Value) -> None:
@@ -801,7 +810,7 @@ def _comprehension(run: Machine, node: ast.ListComp | ast.SetComp | ast.Generato
             run.bind(first.target, value)
             return tests(first.ifs, others)
 
-        return each_item(run, first.target, over, turn)
+        return each_item(run, first.target, over, turn, most=SIFTED if first.ifs else UNROLLED)
 
     def tests(conditions: list[ast.expr], others: list[ast.comprehension]) -> Condition:
         if not conditions:

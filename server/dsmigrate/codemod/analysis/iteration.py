@@ -208,17 +208,19 @@ def each_item(
     over: Value,
     turn: Callable[[Value], Condition],
     otherwise: Callable[[], Condition] = lambda: TRUE,
+    *,
+    most: int = UNROLLED,
 ) -> Condition:
     """Run something for each item: one by one where they are known, else in turns until nothing new is learnt.
 
-    ``otherwise``: what is done where no turn leaves the loop.
+    ``otherwise``: what is done where no turn leaves the loop. ``most``: known items up to which they are gone over one by one.
     """
     over = run.settle(over)
     if any(_runs_code(run, one) for one in each(over)):
         ends = _hands_on(run, node, over)
         if ends is not None:
             return run.loop(node, over, lambda: turn(_handed_on(run, node, over)), otherwise if ends else None)
-    return _each_item(run, node, over, turn, otherwise)
+    return _each_item(run, node, over, turn, otherwise, most)
 
 
 def _hands_on(run: Machine, node: ast.AST, over: Value) -> bool | None:
@@ -254,7 +256,12 @@ def _handed_on(run: Machine, node: ast.AST, over: Value) -> Value:
 
 
 def _each_item(
-    run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], Condition], otherwise: Callable[[], Condition]
+    run: Machine,
+    node: ast.AST,
+    over: Value,
+    turn: Callable[[Value], Condition],
+    otherwise: Callable[[], Condition],
+    most: int = UNROLLED,
 ) -> Condition:
     bare = {_gone_over(run, one) for one in each(over)} if isinstance(over, Choice) else set()
     if len(bare) == 1:  # with a progress bar on some ranks
@@ -279,7 +286,7 @@ def _each_item(
             return each_item(run, node, made, turn, otherwise)
         return run.loop(node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), otherwise)
     items = run.exact_items(over)
-    if items is not None and len(items) <= UNROLLED:
+    if items is not None and len(items) <= most:
         return _one_by_one(run, node, over, items, turn, otherwise)
     return run.loop(node, over, lambda: turn(run.element(over, node)), otherwise)
 
@@ -320,8 +327,10 @@ def _one_by_one(
             return otherwise()
         state = Turn(start, conditions)
         frame.loops.append(state)
+        outer, run.unrolled = run.unrolled, f"{run.unrolled}[{index}]" if index else run.unrolled
         with run.inside(BlockKind.LOOP, node, over):
             left = turn(items[index])
+        run.unrolled = outer
         frame.loops.pop()
         breaks.extend(state.breaks)
         ways: list[tuple[Condition, Changes]] = [(one.condition, one.changes) for one in state.continues]

@@ -63,6 +63,9 @@ _IMPATIENT = 2
 UNROLLED = 8
 """Items of a list that is written out, up to which a loop over it is run item by item."""
 
+SIFTED = 64
+"""The same, of a comprehension that leaves some out: which ones is the point of it."""
+
 _TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(|\bsys\.path\b")
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
 
@@ -216,6 +219,9 @@ class Machine(ABC):
     """Wraps and optimizers that were made so far."""
     steps = 0
     events = 0
+    loops: tuple[ast.AST, ...] = ()
+    unrolled = ""
+    """The items of the lists around that are gone over one by one: what is unread of each is its own."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -225,7 +231,6 @@ class Machine(ABC):
         self.assumed = Assumed()
         self._sought: set[Lazy] = set()
         self.conditions: list[Condition] = []
-        self.loops: tuple[ast.AST, ...] = ()
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
@@ -268,6 +273,7 @@ class Machine(ABC):
             ast.AST, ast.AST
         ] = {}  # for loops of which is only asked what code of the script hands on in them
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
+        self._originals: dict[Block, Block] = {}
         self.stops: list[Stop] = []
         """Where what the present statement calls does not come back."""
 
@@ -344,8 +350,7 @@ class Machine(ABC):
             self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
         if kind is Happening.MADE and what["role"] == Const("optimizer"):
             self.optimizers.update(one for one in each(what["what"]) if isinstance(one, Obj))
-        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] in _LANDMARKS):
-            self.landmarks += 1
+        self.landmarks += _is_landmark(event)
         self.block.items.append(event)
         return event
 
@@ -388,9 +393,12 @@ class Machine(ABC):
         copy = block.copied(self.block, made)
         copy.names = self.names_here()
         self.block.items.append(copy)
-        for key, moment in self.moments.items():
-            if moment.block in made:
-                self.moments[key] = replace(moment, block=made[moment.block])
+        self.landmarks += sum(map(_is_landmark, copy.events()))
+        for key, moment in self.moments.items():  # which may be of a copy that a turn of a loop has left behind
+            now = made.get(moment.block) or made.get(self._originals.get(moment.block, moment.block))
+            if now is not None:
+                self.moments[key] = replace(moment, block=now)
+        self._originals.update((new, old) for old, new in made.items())
 
     @contextmanager
     def assuming(
@@ -513,7 +521,7 @@ class Machine(ABC):
     def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
         """The symbol for what an unread call gives."""
         spread = any(map(may_vary, inputs)) if varies is None else varies
-        made = Expr("unknown", node, self.context, tag, varies=spread, loops=frozenset(self.loops))
+        made = Expr("unknown", node, self.context, tag + self.unrolled, varies=spread, loops=frozenset(self.loops))
         shadow = self.shadows.get(made)
         if shadow is not None:
             for name in tuple(shadow.own):
@@ -549,6 +557,7 @@ class Machine(ABC):
     def body(self, statements: Sequence[ast.stmt]) -> Condition:
         """Run statements; what comes back is the condition under which they are come through."""
         for index, statement in enumerate(statements):
+            leaves = self._leaves()
             alive = self.statement(statement)
             if alive is DEAD:
                 return DEAD
@@ -557,6 +566,8 @@ class Machine(ABC):
                 if not rest:
                     return alive
                 with self.assuming(alive, statement):
+                    self.block.is_rest = True
+                    self.block.is_only_way = self._leaves() == leaves and not _is_of_rank(alive)
                     return both(alive, self.body(rest))
         return TRUE
 
@@ -951,6 +962,11 @@ def _is_in(tuples: Sequence[Tup], value: Value) -> bool:
     return any(
         one in tuples or any(_is_in(tuples, item) for item in one.items) for one in each(value) if isinstance(one, Tup)
     )
+
+
+def _is_landmark(event: Event) -> bool:
+    """Whether the engine can stand only behind something: a wrap, an optimizer, a scaler."""
+    return event.kind is Happening.WRAP or (event.kind is Happening.MADE and event["role"] in _LANDMARKS)
 
 
 def _is_one(value: Value) -> bool:

@@ -63,9 +63,11 @@ def tells(value: Value) -> Teller:
 
 
 def _teller(leaf: Expr) -> Teller:
+    if not leaf.args:  # what the group was told is the rank
+        return Teller.OPTION
     if leaf.op == "process":
         return Teller.SPAWN
-    name = leaf.args[0] if leaf.args else ""  # of the rank that the process group is told, nothing more is known
+    name = leaf.args[0]
     if leaf.op == "arg":
         return Teller.LAUNCHER if name == "local_rank" else Teller.OPTION
     if isinstance(name, str) and name.startswith("SLURM_"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dsmigrate.codemod.analysis.analysis import implies, paths_to, under, values_at
-from dsmigrate.codemod.analysis.conditions import FALSE, both, decided, literals_of
+from dsmigrate.codemod.analysis.conditions import FALSE, Condition, both, decided, literals_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.values import Const, Kind, Obj, Value, each
@@ -273,7 +274,7 @@ def last_number(node: ast.stmt, moment: Moment) -> int:
     numbers = [
         event.number
         for item in moment.block.items
-        if item.node in inside
+        if item.node in inside and not (isinstance(item, Block) and item.is_rest)
         for event in ((item,) if isinstance(item, Event) else item.events())
     ]
     return max(numbers, default=0)
@@ -445,7 +446,7 @@ def is_engine_there(site: Site, event: Event, expression: ast.expr | None = None
     if event.number <= site.number:
         return False
     assumed = {literal.atom: literal.holds for literal in literals_of(event.condition)}
-    known = True if under(event.block, site.block) else decided(site.block.condition, assumed)
+    known = decided(_way_to(site.block, event), assumed)
     if (
         known is not False
         and expression is not None
@@ -453,6 +454,14 @@ def is_engine_there(site: Site, event: Event, expression: ast.expr | None = None
     ):
         return False
     return known
+
+
+def _way_to(block: Block, event: Event) -> Condition:
+    """What has to hold for something behind a block to have come through it."""
+    outer = set(event.block.around())
+    inner = list(itertools.takewhile(lambda one: one not in outer, block.around()))
+    is_caught = any(one.kind is BlockKind.TRY for one in inner)
+    return both(*(one.test for one in inner if is_caught or not one.is_only_way))
 
 
 def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, expression: ast.expr) -> bool:
@@ -472,7 +481,7 @@ def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, 
     call = next((one for one in block.around() if home is not None and is_call_of(one, home)), None)
     if call is None or not isinstance(call.label, Obj) or not isinstance(call.node, ast.Call):
         return False
-    given = _argument(call.label, call.node, root.id)
+    given = argument(call.label, call.node, root.id)
     if given is None or call.up is None or call.module is None:
         return False
     return _is_stale(site, call.names, call.up, call.module.step(call.node).function, given)
@@ -483,7 +492,7 @@ def is_call_of(block: Block, function: ast.AST) -> bool:
     return block.kind is BlockKind.CALL and isinstance(block.label, Obj) and block.label.node is function
 
 
-def _argument(function: Obj, call: ast.Call, name: str) -> ast.expr | None:
+def argument(function: Obj, call: ast.Call, name: str) -> ast.expr | None:
     """The expression that a call gives for a parameter."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)

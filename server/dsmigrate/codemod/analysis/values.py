@@ -94,6 +94,16 @@ _MIXED = frozenset({tuple, frozenset, float})
 _DEEPEST = 24
 
 
+def _is_of_launch(op: str, args: tuple[Any, ...]) -> bool:
+    """Whether a rank is asked whether there is one, as by ``args.local_rank != -1``: all processes have one, or none has."""
+    match op, args:
+        case (("==" | "<" | "<="), (Expr(op="arg" | "env"), Const(value=int(number)))):
+            return number < (op == "<")
+        case (("<" | "<="), (Const(value=int(number)), Expr(op="arg" | "env"))):
+            return number < (op == "<=")
+    return False
+
+
 class Expr(Interned):
     """Plain data that is known by what it comes from: an option, a rank, a loop's counter, what a call gives.
 
@@ -129,7 +139,7 @@ class Expr(Interned):
             op, args, depth = "worked out", (hash((op, args)),), 0
         self.op = op
         self.args = args
-        self.varies = varies
+        self.varies = varies and not _is_of_launch(op, args)
         self.loops = loops
         self.things = things
         self.depth = depth + 1
@@ -397,6 +407,17 @@ def each(value: Value) -> Iterator[Value]:
             yield from each(option)
     elif value is not UNBOUND:
         yield value
+
+
+def imported(value: Value) -> Value:
+    """What a name that may be imported holds, as far as its module has run."""
+    seen = {value}
+    while isinstance(value, Lazy):
+        value = value.module.own.get(value.name, UNBOUND)
+        if value in seen:
+            return UNBOUND
+        seen.add(value)
+    return value
 
 
 def may_vary(value: Value) -> bool:

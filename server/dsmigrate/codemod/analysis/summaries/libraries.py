@@ -32,6 +32,12 @@ from dsmigrate.codemod.analysis.values import (
     each,
 )
 
+ALIASES.update(
+    {
+        f"ultralytics.{path}.autocast": "torch.cuda.amp.autocast"
+        for path in ("utils.torch_utils", "yolo.utils.torch_utils")
+    }
+)
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
         "torch_optimizer. bitsandbytes.optim. lion_pytorch.Lion lamb.Lamb prodigyopt.Prodigy dadaptation. muon.Muon adabelief_pytorch.AdaBelief "
         "ranger.Ranger sophia.SophiaG pytorch_transformers.AdamW pytorch_pretrained_bert.optimization.BertAdam pytorch_pretrained_bert.BertAdam "

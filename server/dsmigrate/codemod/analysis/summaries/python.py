@@ -123,6 +123,13 @@ def _isinstance(asked: Call) -> Value:
     return from_condition(either(*found))
 
 
+@function("ultralytics.utils.torch_utils.is_parallel", "ultralytics.yolo.utils.torch_utils.is_parallel")
+def _is_parallel(asked: Call) -> Value:
+    """Functions of libraries that ask whether a model is wrapped."""
+    kinds = Tup((Lib("torch.nn.parallel.DistributedDataParallel"), Lib("torch.nn.DataParallel")))
+    return _isinstance(Call(asked.run, asked.name, Given((asked.get(0, "model"), kinds)), asked.node))
+
+
 def _note_test(asked: Call, of: Value, kinds: Value) -> None:
     wrappers = {Role.WRAPPER, Role.REPLICAS, Role.SHARDED, Role.ENGINE}
     about = any(role_of_class(canonical(one.name)) in wrappers for one in _classes_in(kinds) if isinstance(one, Lib))
@@ -302,7 +309,8 @@ def _has(of: Value, name: str) -> bool | None:
             found = looked_up(of.cls, name)
             if found is not None and isinstance(found[0], Obj | Const | Tup):
                 return True
-            if is_closed(of) and looked_up(of.cls, "__getattr__") is None:
+            getter = looked_up(of.cls, "__getattr__")  # that of torch.nn.Module gives what was assigned
+            if is_closed(of) and not of.data.get("open") and (getter is None or isinstance(getter[0], Lib)):
                 if role is Role.MODEL and name in _MODULE_API:
                     return True
                 return None if of.has(name) else False

@@ -241,7 +241,7 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
                 if both:
                     code = ("(", kind, f", {_ENGINE})") if alone else (kind, f", {_ENGINE}")
                 edits.append(Replace(event.module, kind, code))
-        edits = edits or _about(training, event, node, kinds) or _by_text(event, node)
+        edits = edits or _of_library(event, node) or _about(training, event, node, kinds) or _by_text(event, node)
         if edits:
             yield Decision(
                 "MG502", Kind.CONVERTED, event.module, node, told("this asks for {engine}", engine=_ENGINE), "the engine takes the wrapper's place",
@@ -254,6 +254,15 @@ _ENGINE = "deepspeed.DeepSpeedEngine"
 
 def _is_wrapper_class(name: str | None) -> bool:
     return name is not None and role_of_class(canonical(name)) is Role.WRAPPER
+
+
+def _of_library(event: Event, node: ast.AST) -> list[Edit]:
+    """A function of a library that knows the wrappers: the engine is asked for beside it."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return []
+    if not any(map(_is_wrapper_class, _classes(event["kinds"]))):
+        return []
+    return [Replace(event.module, node, ("(", node, " or isinstance(", node.args[0], f", {_ENGINE}))"))]
 
 
 def _about(training: Training, event: Event, node: ast.AST, kinds: list[ast.expr]) -> list[Edit]:

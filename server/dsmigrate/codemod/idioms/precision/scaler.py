@@ -10,6 +10,7 @@ from dsmigrate.codemod.analysis.analysis import held_at, nearest_common, within
 from dsmigrate.codemod.analysis.code import as_written, condition_said
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, both, either, implied, literals_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, UNBOUND, Choice, Lib, Obj, Value, each, forwards_in
@@ -166,7 +167,7 @@ def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
     lines = (
         None
         if place is None
-        else _lines(training, place[0].names, place[2], scalers, f"ds_compat.use_grad_scaler({place[1]}, {place[2]})")
+        else _lines(training, place[0], place[2], scalers, f"ds_compat.use_grad_scaler({place[1]}, {place[2]})")
     )
     if place is None or lines is None:
         yield Decision(
@@ -215,12 +216,14 @@ def _test(
 
 
 def _lines(
-    training: Training, names: tuple[Mapping[str, Value], ...], name: str, scalers: set[Value], line: str
+    training: Training, moment: Moment, name: str, scalers: set[Value], line: str
 ) -> tuple[Template, ...] | None:
     """A line about a scaler, under a test where there may be none."""
+    names = moment.names
+    is_bound = isinstance(moment.node, ast.Assign) and name in map(ast.unparse, moment.node.targets)
     found = held_at(training.analysis.run, names, ast.parse(name, mode="eval").body) or []
     ways = [one for held in found for one in (held.options if isinstance(held, Choice) else ((TRUE, held),))]
-    if any(one is UNBOUND for _, one in ways):  # on some ways nothing is bound to the name
+    if not is_bound and any(one is UNBOUND for _, one in ways):  # on some ways nothing is bound to the name
         test = condition_said(either(*(condition for condition, one in ways if one in scalers)), names)
         holder, _, attribute = name.rpartition(".")
         if test is None and holder:
