@@ -110,3 +110,36 @@ def test_the_wrapped_forward_of_one_rank_would_wait() -> None:
         helpers=VALIDATE, model=NORMED, end="validate(model.module)\nif dist.get_rank() == 0:\n    validate(model)"
     )
     found.said("MG129", Kind.TODO)
+
+
+def test_an_evaluation_of_one_rank_that_runs_without_a_wrapper_come_to_too_uses_the_module() -> None:
+    wrap = "model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).cuda()\nif args.wrap:\n    model = DDP(model)"
+    alone = "if dist.get_rank() == 0:\n    with torch.no_grad():\n        print(model(torch.ones(2, 3)))"
+    helpers = (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        f"parser.add_argument('--wrap', action='store_true')\nargs = parser.parse_args()\n{VALIDATE}"
+    )
+    found = trained(helpers=helpers, model=wrap, end=f"validate(model)\n{alone}")
+    assert "print(model.module(torch.ones(2, 3)))" in found.text
+    assert not found.todos
+
+
+LAUNCHED = (
+    "import argparse\nparser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--local_rank', type=int, default=-1)\nargs = parser.parse_args()\n"
+)
+
+
+@pytest.mark.parametrize("test", ["args.local_rank != -1", "args.local_rank >= 0", "args.local_rank > -1"])
+def test_ranks_do_not_part_where_they_are_asked_whether_a_launcher_started_them(test: str) -> None:
+    wrap = f"model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).cuda()\nif {test}:\n    model = DDP(model)"
+    found = trained(helpers=LAUNCHED + VALIDATE, model=wrap, end="print(validate(model))")
+    assert EACH in found.text
+
+
+def test_ranks_part_at_a_test_of_the_first() -> None:
+    wrap = "model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).cuda()\nmodel = DDP(model)"
+    found = trained(
+        helpers=LAUNCHED + VALIDATE, model=wrap, end="if args.local_rank < 1:\n    print(validate(model.module))"
+    )
+    assert EACH not in found.text

@@ -115,7 +115,31 @@ def test_a_batch_size_that_changes_where_processes_share_it_has_one_name() -> No
     assert found.said("MG701", Kind.CONVERTED)
 
 
-def test_a_batch_size_by_a_number_of_processes_that_some_runs_lack_is_not_worked_out() -> None:
+def test_a_batch_size_that_no_name_holds_is_told_by_the_loader() -> None:
+    data = "sampler = torch.utils.data.BatchSampler(order, len(data) // 7, False)\n"
+    found = converted(script("", model=f"{data}loader = DataLoader(data, batch_sampler=sampler)\n{MODEL}"))
+    assert f"{MICRO}=loader.batch_sampler.batch_size" in found.text
+    own = "class Endless(DataLoader):\n    pass\n"
+    found = converted(script("", model=f"{own}loader = Endless(data, batch_size=len(data) // 7)\n{MODEL}"))
+    assert f"{MICRO}=loader.batch_size" in found.text
+
+
+def test_settings_that_are_imported_are_followed_to_the_engine() -> None:
+    settings = "class Node(dict):\n    pass\n\n\nconfig = Node()\nconfig.batch = int(open('b').read())\n"
+    train = (
+        "def train(model, optimizer, config):\n    import torch\n"
+        "    for x in torch.utils.data.DataLoader(data, batch_size=config.batch):\n        optimizer.zero_grad()\n"
+        "        model(x).sum().backward()\n        optimizer.step()\n"
+    )
+    imports = "from settings import config\nfrom engine import train\n"
+    found = converted(
+        script("", imports=imports, loop="train(model, optimizer, config)\n"),
+        {"settings.py": settings, "engine.py": train},
+    )
+    assert f"{MICRO}=config.batch" in found.text
+
+
+def test_a_batch_size_by_a_number_of_processes_that_some_runs_lack_is_told_by_the_loader() -> None:
     loader = "loader = DataLoader(data, batch_size=args.batch_size"
     loop = (
         "if args.local:\n    dist.init_process_group('nccl')\n    model = DDP(model)\n"
@@ -124,8 +148,8 @@ def test_a_batch_size_by_a_number_of_processes_that_some_runs_lack_is_not_worked
     )
     model = "model = nn.Linear(4, 4).cuda()\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
     found = converted(script("", model=model, loop=loop).replace('dist.init_process_group("nccl")\n', ""))
-    assert "initialize(" in found.text
-    assert found.said("MG702", Kind.KEPT)
+    assert "train_micro_batch_size_per_gpu=loader.batch_size" in found.text
+    assert found.said("MG701", Kind.CONVERTED)
 
 
 @pytest.mark.parametrize(

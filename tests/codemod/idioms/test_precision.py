@@ -189,6 +189,28 @@ def test_an_evaluation_outside_of_the_region_runs_the_module() -> None:
     assert found.said("MG306", Kind.CONVERTED)
 
 
+def test_buffers_are_sent_before_the_module_is_evaluated_outside_of_the_region() -> None:
+    end = "model.eval()\nwith torch.no_grad():\n    for y in data:\n        print(model(y))"
+    found = script(ON["a region"][1], behind=end, net="nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))")
+    assert "        ds_compat.broadcast_buffers(model)\n        for y in data:\n" in found.text
+    assert "print(model.module(y))" in found.text
+
+
+def test_an_evaluation_in_one_precision_or_another_runs_the_module() -> None:
+    helpers = (
+        "def evaluate(model, amp=False):\n    with torch.no_grad():\n        if amp:\n"
+        "            with torch.autocast('cuda', torch.bfloat16):\n                print(model(data[0]))\n"
+        "        else:\n            print(model(data[0]))\n"
+    )
+    found = script(
+        "with torch.autocast('cuda', torch.bfloat16, enabled=args.amp):\n    loss = model(x).sum()",
+        helpers=helpers,
+        behind="evaluate(model)\nevaluate(model, amp=args.amp)",
+    )
+    assert not found.todos
+    assert "        else:\n            print(model.module(data[0]))" in found.text
+
+
 def test_an_evaluation_of_runs_that_do_not_wrap_the_model_keeps_its_precision_too() -> None:
     found = converted(f"""{HEAD}
 distributed = int(os.environ.get("WORLD_SIZE", 1)) > 1

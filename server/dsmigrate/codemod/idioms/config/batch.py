@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import implies, loops_around, name_of, static_value
+from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.code import Names, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import either, implied, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -16,6 +17,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.languages import told
 
+_LOADER, _BATCHES = "torch.utils.data.DataLoader", "torch.utils.data.BatchSampler"
 KEY = "train_micro_batch_size_per_gpu"
 IDEAS = (
     Idea(
@@ -46,9 +48,10 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
         size = _size(training, event)
         if size is None:
             continue
-        code = said(size, site.names) or _held_where_wrapped(training, size, site.names)
+        code = said(size, site.names) or _held_where_fetched(event, size, site.names)
         if code is not None and "get_world_size()" in code and not _has_group(training, site):
-            break
+            code = None
+        code = code or _told_by_loader(event, site.names)
         number = _number(static_value(training.analysis, size))
         if code is None and (number is None or not isinstance(size, Const)):
             found = found or number
@@ -69,6 +72,22 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
     )  # fmt: skip
 
 
+def _told_by_loader(event: Event, names: Names) -> str | None:
+    """The size as the loader tells it, where that is there already."""
+    fetched = event.what.get("loader")
+    samplers: set[Value] = set()
+
+    def is_it(held: Value) -> bool:
+        loaders = [one for one in each(held) if isinstance(one, Obj) and _LOADER in bases_of(one)]
+        samplers.update(sampler for one in loaders for sampler in each(one.own.get("batch_sampler", NONE)))
+        return fetched in loaders and len(loaders) == len(list(each(held)))
+
+    name = name_of(is_it, names)
+    if name is None or any(isinstance(one, Obj) and one.made_by != _BATCHES for one in samplers - {NONE}):
+        return None
+    return f"{name}.batch_size" if samplers <= {NONE} else f"{name}.batch_sampler.batch_size"
+
+
 def _number(static: object) -> int | None:
     if isinstance(static, float) and static.is_integer():
         static = int(static)
@@ -81,12 +100,11 @@ def _has_group(training: Training, site: Site) -> bool:
     return implies(site.block.condition, made)
 
 
-def _held_where_wrapped(training: Training, size: Value, names: Names) -> str | None:
-    """What holds a batch size in the runs that wrap the model: ``if distributed: args.batch_size //= world_size``."""
-    wrapped = either(*(event.condition for event in training.wraps))
+def _held_where_fetched(event: Event, size: Value, names: Names) -> str | None:
+    """What holds a batch size in the runs that fetch such batches: ``if distributed: args.batch_size //= world_size``."""
 
     def is_it(held: Value) -> bool:
-        there = {option for condition, option in options_of(held) if implied(condition, wrapped) is not False}
+        there = {option for condition, option in options_of(held) if implied(condition, event.condition) is not False}
         return there == set(each(size))
 
     return name_of(is_it, names)

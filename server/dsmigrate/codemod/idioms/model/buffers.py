@@ -64,8 +64,7 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
         return
     found = Buffers(training)
     wrap = training.wraps[0]
-    may_run = found.running or not found.is_read
-    if found.written or (may_run and found.evaluated_by_all is not None):
+    if found.are_sent:
         code = "MG128" if found.written else "MG129"
         why = (
             "training writes them"
@@ -75,7 +74,7 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
         for node, events in by_place(found.evaluated_by_some).items():
             yield _alone(training, node, events)
         yield _line(facts, code, _EACH, told("rank 0's buffers are sent before each forward: {why}", why=why))
-    elif any(one.varies for one in found.own) or (found.are_restored_by_some and (may_run or found.own)):
+    elif any(one.varies for one in found.own) or (found.are_restored_by_some and (found.may_run or found.own)):
         yield _line(facts, "MG109", "broadcast_buffers", "rank 0's buffers are sent to all ranks once, as DDP did")
     elif not found.is_read:
         yield Decision(
@@ -87,8 +86,13 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
 def _alone(training: Training, node: ast.AST, events: list[Event]) -> Decision:
     """An evaluation that some ranks run uses the module: the wrapped forward would wait for all."""
     module = events[0].module
-    every = {event for event in training.events(Happening.FORWARD) if event.node is node}
-    if isinstance(node, ast.Call) and every <= set(events) and all(event["method"] == Const("") for event in events):
+    every = [event for event in training.events(Happening.FORWARD) if event.node is node]
+    wrapped = {event.context for event in every if training.is_wrapped(event["model"])}
+    if isinstance(node, ast.Call) and all(
+        event["method"] == Const("")
+        and ((event.context in wrapped and training.has_engine(event, node.func)) or training.is_alone(event))
+        for event in every
+    ):
         text = module.text(node.func)
         return Decision(
             "MG129", Kind.CONVERTED, module, node, f"{text}(…) → {text}.module(…)", "only some ranks run it",

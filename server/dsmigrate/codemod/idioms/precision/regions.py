@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.analysis import dividing, loops_around, named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.buffers import Buffers
 from dsmigrate.codemod.analysis.code import Names, as_written, condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
@@ -325,21 +326,32 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
     """Forwards in another precision than the training's go to the module."""
     wanted = found.wanted or OFF
     for node, events in by_place(found.others).items():
-        differing = [event for event in events if not _same(training, event, wanted)]
         event = events[0]
-        if not differing or not isinstance(node, ast.Call) or event["method"] != Const(""):
-            continue
-        if len(differing) < len(events):
-            yield Decision(
-                "MG306", Kind.TODO, event.module, node, "call the engine's module here where the precision is not the training's",
-                "this line runs in the training's precision and in another one",
-            )  # fmt: skip
+        if (
+            all(_same(training, one, wanted) for one in events)
+            or not isinstance(node, ast.Call)
+            or event["method"] != Const("")
+        ):
             continue
         text = event.module.text(node.func)
+        due = Buffers(training).are_sent and all(dividing(one) is None for one in events)
         yield Decision(
             "MG306", Kind.CONVERTED, event.module, node, f"{text}(…) → {text}.module(…)", "it ran in another precision than the training",
-            edits=(Replace(event.module, node.func, (node.func, ".module")),),
+            edits=(Replace(event.module, node.func, (node.func, ".module")), *(_sent(training, event, text) if due else ())),
+            parts=frozenset({"broadcast_buffers"} if due else ()),
         )  # fmt: skip
+
+
+def _sent(training: Training, event: Event, engine: str) -> Iterator[Insert]:
+    """Rank 0's buffers are sent before the loop that evaluates the module, which sends none."""
+    training_blocks = {block for one in _forwards(training).trained for block in one.block.around()}
+    loops = {loop.node for loop in loops_around(event) if loop not in training_blocks}
+    own = event.module.step(event.node)
+    place = own.node
+    for step in own.around():
+        if step.node in loops and step.function is own.function:
+            place = step.node
+    yield Insert(event.module, place, ((f"ds_compat.broadcast_buffers({engine})",),))
 
 
 def _same(training: Training, event: Event, wanted: Precision) -> bool:
