@@ -54,6 +54,7 @@ class Conversion:
     runs: frozenset[tuple[str, int]] = frozenset()
     changes: frozenset[tuple[str, int]] = frozenset()
     directories: frozenset[str] = frozenset()
+    makers: frozenset[tuple[str, int]] = frozenset()
 
 
 def convert_together(

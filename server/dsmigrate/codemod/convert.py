@@ -62,7 +62,7 @@ class Conversion:
     """What a conversion gives: results by path, that of the file which makes the engine with the config.
 
     ``runs`` is what the script runs of the project, ``changes`` where it changes what is run. ``directories`` are the names
-    of checkpoints that become directories.
+    of checkpoints that become directories, ``makers`` the functions that make its engines.
     """
 
     entry: str
@@ -72,6 +72,7 @@ class Conversion:
     runs: frozenset[Place] = frozenset()
     changes: frozenset[Place] = frozenset()
     directories: frozenset[str] = frozenset()
+    makers: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +420,7 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
         frozenset().union(
             *(facts.directories.names for facts, _ in plan.trainings if isinstance(facts.directories, Directories))
         ),
+        frozenset(place_of(facts.site.module, facts.site.node) for facts, _ in plan.trainings),
     )
 
 

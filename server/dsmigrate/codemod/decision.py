@@ -37,8 +37,9 @@ class Decision:
 
     ``stage``: the highest ZeRO stage at which it is right, in the runs in which ``when`` holds; where the person asks for a
     higher one, ``otherwise`` is what is said instead. ``needs`` is what it asks of the engine; where another decision needs
-    what it ``excludes``, ``otherwise`` is said instead too. ``least``: the lowest stage at which there is something to say. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
-    ``ds_compat``. ``differs``: the script behaves differently there, which the report says first.
+    what it ``excludes``, ``otherwise`` is said instead too, and ``beside`` where other scripts run the code that it changes.
+    ``least``: the lowest stage at which there is something to say. ``config`` maps dotted keys to settings. ``parts`` are
+    the names that the script needs of ``ds_compat``. ``differs``: the script behaves differently there, which the report says first.
     """
 
     code: str
@@ -53,6 +54,7 @@ class Decision:
     stage: int = 3
     least: int = 0
     otherwise: Decision | None = None
+    beside: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False
     suits_all: bool = False

@@ -108,7 +108,7 @@ class Sharing:
             for edit in decision.edits:
                 fitted = self._fitted(edit)
                 if fitted is None:
-                    yield decision.otherwise or Clash(decision, place_of(edit.module, edit.node))
+                    yield decision.beside or Clash(decision, place_of(edit.module, edit.node))
                     break
                 edits.append(fitted)
                 if fitted is not edit and fitted.guard:

@@ -39,7 +39,9 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     while groups:
         group = groups.pop(0)
         changed = frozenset[Place]().union(*(found[index].changed for index in group))
-        staying = [(one.job.path.name, one.runs) for index, one in enumerate(found) if index not in group] + outside
+        makers = frozenset[Place]().union(*(found[index].makers for index in group))
+        staying = [(one.job.path.name, one.runs) for index, one in enumerate(found) if index not in group]
+        staying += [(name, runs) for name, runs in outside if not runs & makers]  # else they train with the engine
         others = {
             place: ", ".join(sorted({name for name, runs in staying if place in runs}))
             for place in changed.intersection(frozenset().union(*(runs for _, runs in staying)))

@@ -263,3 +263,30 @@ def test_the_parts_stand_beside_the_script(path: str, home: str, line: str) -> N
     assert found.compat is not None
     assert found.compat.path == home
     assert f"\n{line}\n" in text_of(found, path)
+
+
+WRAPPING = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def wrapped(model):
+    assert model is not None
+    return DDP(model)
+"""
+
+
+def test_a_helper_that_wraps_for_other_scripts_too_is_no_longer_called() -> None:
+    entry = (
+        f"{HEAD}from util.wrapping import wrapped\n\n\ndef main():\n    dist.init_process_group('nccl')\n"
+        "    model = nn.Linear(4, 4).cuda()\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "    if dist.is_initialized():\n        model = wrapped(model)\n    for x in data:\n"
+        "        loss = model(x).sum()\n"
+        "        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n\n\nmain()\n"
+    )
+    files = {"util/__init__.py": "", "util/wrapping.py": WRAPPING, "a.py": entry, "b.py": entry}
+    (other,) = together(files, "b.py")
+    (found,) = together(files, "a.py", others=other.runs - other.makers)
+    assert found.results["a.py"].status is Status.CONVERTED
+    assert "wrapped" not in text_of(found, "a.py")
+    assert "util/wrapping.py" not in found.results or found.results["util/wrapping.py"].new_source is None
+    assert found.makers == {("a.py", 9)}

@@ -141,9 +141,13 @@ def _copied(training: Training, event: Event, given: ast.expr) -> tuple[str | as
     return (f"ds_compat.{_PART}(", given, f"{module})")
 
 
+def _takes_module(edit: Edit) -> bool:
+    return isinstance(edit, Replace) and any(isinstance(one, str) and ".module" in one for one in edit.code)
+
+
 def _decision(event: Event, node: ast.AST, edits: tuple[Edit, ...]) -> Decision:
     return Decision(
         "MG506", Kind.CONVERTED, event.module, node, "a bare copy of the module is taken", "the engine's hooks cannot be copied or pickled",
-        edits=edits, parts=frozenset({_PART}), stage=2,
+        edits=edits, parts=frozenset({_PART}), stage=2, suits_all=not any(_takes_module(edit) for edit in edits),
         otherwise=Decision("MG506", Kind.TODO, event.module, node, _STAGE3, "its parameters are partitioned"),
     )  # fmt: skip

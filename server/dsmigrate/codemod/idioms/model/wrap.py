@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
-from dsmigrate.codemod.analysis.site import holders_said, wrapped_model
+from dsmigrate.codemod.analysis.site import Site, argument, holders_said, is_call_of, wrapped_model
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Obj, each
@@ -16,7 +16,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
-from dsmigrate.codemod.program.module import Step
+from dsmigrate.codemod.program.module import Module, Step
 from dsmigrate.languages import told
 
 IDEAS = (
@@ -65,6 +65,7 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about the wraps of the model, and about the engine."""
     site = facts.site
     before, after = "deepspeed.initialize(model=", f", {facts.optimizer_argument}, config={CONFIG})[0]"
+    taken_off: set[ast.Call] = set()
     for node, event in {event.node: event for event in training.wraps}.items():
         model = wrapped_model(node)
         if model is None:
@@ -72,15 +73,17 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
             continue
         statement = event.module.step(node).node
         edits: tuple[Edit, ...]
+        beside: Decision | None = None
         if site.wrap is not None and site.wrap.node is node:
             edits = (Replace(event.module, node, (before, model, after)),)
         elif statement is site.unwrapped:
             edits = (Remove(event.module, statement), *(Replace(site.module, read, (model,)) for read in site.reads))
         else:
-            edits = _plain(training, event, model)
+            edits = _plain(training, event.module, node, model)
+            beside = _at_calls(training, event, model, taken_off)
         yield Decision(
             "MG101", Kind.CONVERTED, event.module, node, "DistributedDataParallel → the model itself, in deepspeed.initialize",
-            "the engine takes the wrapper's place", edits=edits,
+            "the engine takes the wrapper's place", edits=edits, beside=beside,
         )  # fmt: skip
     lines: tuple[Template, ...] = () if site.wrap is not None else ((f"{site.target} = {before}{site.model}{after}",),)
     lines += tuple((line,) for line in holders_said(site))
@@ -111,7 +114,7 @@ def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
         if model is not None:
             yield Decision(
                 "MG102", Kind.CONVERTED, event.module, event.node, "DataParallel removed", "the engine's processes drive one device each",
-                edits=_plain(training, event, model),
+                edits=_plain(training, event.module, event.node, model),
             )  # fmt: skip
 
 
@@ -176,9 +179,46 @@ def _goes(training: Training, statement: ast.stmt, name: str) -> bool:
     return statement.value in known and model is not None and ast.unparse(model) == name
 
 
-def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...]:
+def _at_calls(training: Training, wrapped: Event, model: ast.expr, taken_off: set[ast.Call]) -> Decision | None:
+    """The calls of a function that only wraps what it is given are taken off: other scripts go on calling it."""
+    function = wrapped.module.step(wrapped.node).function
+    edits: list[Edit] = []
+    first: tuple[Module, ast.Call] | None = None
+    for event in training.wraps:
+        if event.node is not wrapped.node:
+            continue
+        call = (
+            next((block for block in event.block.around() if is_call_of(block, function)), None) if function else None
+        )
+        if (
+            call is None
+            or call.module is None
+            or not isinstance(call.node, ast.Call)
+            or not isinstance(model, ast.Name)
+        ):
+            return None
+        label = call.label
+        given = argument(label, call.node, model.id) if isinstance(label, Obj) else None
+        results = () if call.result is None else each(call.result)
+        if (
+            given is None
+            or any(one.kind not in {Happening.WRAP, Happening.FILE} for one in call.events())
+            or not all(training.is_wrapper(one) or one in training.models for one in results)
+        ):
+            return None
+        first = first or (call.module, call.node)
+        if call.node not in taken_off:
+            taken_off.add(call.node)
+            edits += _plain(training, call.module, call.node, given)
+    if first is None:
+        return None
+    return Decision(
+        "MG101", Kind.CONVERTED, *first, "the call that wraps the model is taken off", "other scripts wrap with it too", edits=tuple(edits)
+    )  # fmt: skip
+
+
+def _plain(training: Training, module: Module, node: ast.AST, model: ast.expr) -> tuple[Edit, ...]:
     """The model in the wrapper's place; nothing where that would assign a name to itself."""
-    module, node = event.module, event.node
     step = module.step(node)
     statement = step.node
     chosen = statement.value if isinstance(statement, ast.Assign) else None
@@ -194,8 +234,17 @@ def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...
     if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
         if ast.unparse(statement.targets[0]) == ast.unparse(model):
             outer = step.up.node if step.up is not None else None
-            if isinstance(outer, ast.If) and not _is_elif(step) and _does_nothing(training, outer.test):
-                if all(_goes(training, one, ast.unparse(model)) for one in (*outer.body, *outer.orelse)):
+            if (
+                isinstance(outer, ast.If)
+                and not (
+                    isinstance(training.site, Site) and training.site.node in outer.body
+                )  # behind which the engine comes
+                and not _is_elif(step)
+                and _does_nothing(training, outer.test)
+            ):
+                if all(
+                    one is statement or _goes(training, one, ast.unparse(model)) for one in (*outer.body, *outer.orelse)
+                ):
                     return (Remove(module, outer),)
             return (Remove(module, statement),)
     return (Replace(module, node, (model,)),)
