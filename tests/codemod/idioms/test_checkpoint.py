@@ -545,3 +545,26 @@ def test_of_two_saves_at_a_place_the_wider_test_alone_gathers(first: str, second
     lines = found.text.splitlines()
     at = next(index for index, line in enumerate(lines) if "gather_checkpoint" in line)
     assert lines[at - 1].strip() == f"if {test}:"
+
+
+def test_arms_that_become_the_same_are_one() -> None:
+    save = "torch.save(model.module.state_dict() if args.wrap else model.state_dict(), 'w.pt')"
+    found = converted(
+        f"""{HEAD}
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--wrap", action="store_true")
+args = parser.parse_args()
+dist.init_process_group("nccl")
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+if args.wrap:
+    model = DDP(model)
+for x in data:
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+{save}
+"""
+    )
+    assert "torch.save(model.module.state_dict(), 'w.pt')" in found.text

@@ -81,9 +81,22 @@ def _together(measured: list[Measured], place: Step, module: Module) -> dict[str
     return {
         target: []
         if any((node, not is_body) in arms for node, is_body in arms)
-        else [(node.test,) if is_body else ("not (", node.test, ")") for node, is_body in arms]
+        else [(node.test,) if is_body else _opposite(node.test) for node, is_body in arms]
         for target, arms in found.items()
     }
+
+
+_OPPOSITES = {ast.Is: " is not ", ast.IsNot: " is ", ast.Eq: " != ", ast.NotEq: " == "}
+
+
+def _opposite(test: ast.expr) -> Template:
+    """A test that comes out the other way."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return (operand,)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPPOSITES:
+            return (left, _OPPOSITES[type(op)], right)
+    return ("not (", test, ")")
 
 
 def _step_before(

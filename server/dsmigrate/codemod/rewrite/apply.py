@@ -178,6 +178,8 @@ class _Rewriter(cst.CSTTransformer):
         if original in plan.parameters:
             assert isinstance(result, cst.FunctionDef)
             result = _with_parameters(result, plan.parameters[original])
+        if isinstance(original, cst.IfExp) and isinstance(result, cst.IfExp):
+            result = _without_choice(original, result)
         edit = plan.expressions.get(original)
         if isinstance(edit, Replace):
             plan.done[original] = result  # the expression may stand in what takes its place
@@ -617,6 +619,13 @@ def _is_pure(test: cst.CSTNode) -> bool:
 
     test.visit(Calls())
     return not found
+
+
+def _without_choice(original: cst.IfExp, now: cst.IfExp) -> cst.BaseExpression:
+    """What a conditional expression chooses, where both arms have become the same."""
+    if original.body.deep_equals(original.orelse) or not now.body.deep_equals(now.orelse) or not _is_pure(now.test):
+        return now
+    return now.body.with_changes(lpar=[*now.lpar, *now.body.lpar], rpar=[*now.body.rpar, *now.rpar])
 
 
 _OPPOSITES: dict[type[cst.BaseCompOp], Callable[[], cst.BaseCompOp]] = {

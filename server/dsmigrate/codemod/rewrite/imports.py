@@ -173,6 +173,11 @@ def code_of(tree: cst.Module, text: str) -> str:
     return f"{code}\r" if text.endswith("\r") and not code.endswith("\r") else code
 
 
+def _ends_line(alias: cst.ImportAlias) -> bool:
+    """Whether the name behind it stands in the next line."""
+    return isinstance(alias.comma, cst.Comma) and isinstance(alias.comma.whitespace_after, cst.ParenthesizedWhitespace)
+
+
 class _Without(cst.CSTTransformer):
     def __init__(self, names: Collection[str]) -> None:
         self.names = names
@@ -181,7 +186,12 @@ class _Without(cst.CSTTransformer):
         return not isinstance(node, cst.BaseExpression | cst.Parameters | cst.BaseParenthesizableWhitespace)
 
     def _left(self, names: Sequence[cst.ImportAlias], prefix: str) -> list[cst.ImportAlias]:
-        kept = [alias for alias in names if self._said(alias, prefix) not in self.names]
+        kept: list[cst.ImportAlias] = []
+        for alias in names:
+            if self._said(alias, prefix) not in self.names:
+                kept.append(alias)
+            elif kept and _ends_line(alias):
+                kept[-1] = kept[-1].with_changes(comma=alias.comma)
         if kept and len(kept) < len(names):
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         return kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.code import holds_by_default
 from dsmigrate.codemod.analysis.conditions import atoms_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.processes import Teller, groups, leaves, spawn_around
@@ -93,9 +94,10 @@ def visible_devices(training: Training, facts: Facts) -> Iterator[Decision]:
                 "CUDA is asked for its devices when deepspeed is imported", differs=True,
             )  # fmt: skip
             continue
+        is_asked = holds_by_default(training.analysis, event.condition) is False  # by an option
         yield Decision(
-            "MG225", Kind.TODO, event.module, event.node, "set CUDA_VISIBLE_DEVICES for the launcher: here it has no effect any more",
-            "CUDA is asked for its devices when deepspeed is imported",
+            "MG225", Kind.KEPT if is_asked else Kind.TODO, event.module, event.node, "set CUDA_VISIBLE_DEVICES for the launcher: here it has no effect any more",
+            "CUDA is asked for its devices when deepspeed is imported", differs=True,
         )  # fmt: skip
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.analysis import values_at
+from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.site import argument
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Obj, each
@@ -59,16 +62,16 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
         if node in plain:  # on other ways
             before |= {False}
             after |= {False}
-        yield from _changed(events[0], node, holder, before, after)
+        yield from _changed(training, events[0], node, holder, before, after)
 
 
 def _changed(
-    event: Event, node: ast.Call, holder: ast.expr, before: set[bool], after: set[bool | None]
+    training: Training, event: Event, node: ast.Call, holder: ast.expr, before: set[bool], after: set[bool | None]
 ) -> Iterator[Decision]:
     module = event.module
     if event.kind is Happening.PARAMETERS:
         by_name = str(constant(event["name"])).startswith("named")
-        if by_name and before != after and True in before and _matters(module, node):
+        if by_name and before != after and True in before and _matters(training, event):
             shown = isinstance(module.step(node).node, ast.Expr)  # in a log, as nothing is kept of them
             said = (
                 "the names shown here have no 'module.' any more"
@@ -116,23 +119,89 @@ def _renamed(event: Event, node: ast.Call) -> tuple[Edit, ...]:
     )
 
 
-def _matters(module: Module, node: ast.Call) -> bool:
+def _matters(training: Training, event: Event) -> bool:
     """Whether something asks more of the names than what they contain or how they end."""
-    step = module.step(node).node
-    up = {child: one for one in ast.walk(step) for child in ast.iter_child_nodes(one)}
-    for one in ast.walk(step):
-        if isinstance(one, ast.For | ast.comprehension) and node in ast.walk(one.iter):
-            name = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
-            if not isinstance(name, ast.Name):
+    assert isinstance(event.node, ast.expr)
+    return _Names(training, event).matter(event.module, event.node)
+
+
+@dataclass(eq=False)
+class _Names:
+    """The uses of the names that ``named_parameters()`` gives, through the functions that they are handed to."""
+
+    training: Training
+    event: Event
+    seen: set[ast.AST] = field(default_factory=set)
+
+    def matter(self, module: Module, node: ast.expr) -> bool:
+        """Whether it matters what the names that something goes over begin with."""
+        step = module.step(node).node
+        up = {child: one for one in ast.walk(step) for child in ast.iter_child_nodes(one)}
+        match up.get(node):
+            case ast.For() | ast.comprehension() as over:
+                return self._of_loop(module, step, over)
+            case ast.Attribute(attr="items") as asked if isinstance(call := up.get(asked), ast.Call):
+                return self.matter(module, call)
+            case ast.Attribute(attr="values"):
+                return False
+            case ast.Call(func=ast.Name(id="dict" | "list" | "sorted" | "OrderedDict" | "tuple")) as made:
+                return self.matter(module, made)
+            case ast.Call(func=ast.Name(id="len")):
+                return False
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is node:
+                function = module.step(node).function
+                return self._of_name(module, function if function is not None else module.tree, name)
+            case ast.Call() as call if call.func is not node:
+                return self._handed(call, node)
+            case ast.keyword() as said if isinstance(call := up.get(said), ast.Call):
+                return self._handed(call, node)
+        return not isinstance(step, ast.Expr) or step.value is not node
+
+    def _of_loop(self, module: Module, step: ast.AST, over: ast.For | ast.comprehension) -> bool:
+        name = over.target.elts[0] if isinstance(over.target, ast.Tuple) and over.target.elts else over.target
+        if not isinstance(name, ast.Name):
+            return True
+        inside: ast.AST = over if isinstance(over, ast.For) else step
+        up = {child: one for one in ast.walk(inside) for child in ast.iter_child_nodes(one)}
+        uses = [
+            use for use in ast.walk(inside)
+            if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)
+        ]  # fmt: skip
+        return not all(_is_plain(use, up) or self._is_in_nothing(module, use, up) for use in uses)
+
+    def _of_name(self, module: Module, scope: ast.AST, name: str) -> bool:
+        """Whether it matters in the uses of a name that holds them."""
+        uses = [one for one in ast.walk(scope) if isinstance(one, ast.Name) and one.id == name]
+        if scope in self.seen or sum(isinstance(one.ctx, ast.Store) for one in uses) > 1:
+            return True
+        self.seen.add(scope)
+        return any(self.matter(module, use) for use in uses if isinstance(use.ctx, ast.Load))
+
+    def _handed(self, call: ast.Call, node: ast.expr) -> bool:
+        """Whether it matters in the functions that a call runs."""
+        labels = {
+            block.label
+            for block in self.training.analysis.root.blocks()
+            if block.kind is BlockKind.CALL and block.node is call and isinstance(block.label, Obj)
+        }
+        for function in labels:
+            taken = function.node
+            if not isinstance(taken, ast.FunctionDef | ast.AsyncFunctionDef):
                 return True
-            uses = [
-                use
-                for use in ast.walk(step)
-                if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)
-            ]
-            return not all(_is_plain(use, up) for use in uses)
-    holder = up.get(node)
-    return not (isinstance(holder, ast.Call) and ast.unparse(holder.func) in {"list", "len"})
+            names = [arg.arg for arg in (*taken.args.posonlyargs, *taken.args.args, *taken.args.kwonlyargs)]
+            held = next((name for name in names if argument(function, call, name) is node), None)
+            if held is None or self._of_name(function.data["frame"].module, taken, held):
+                return True
+        return not labels
+
+    def _is_in_nothing(self, module: Module, use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
+        """``name in skipped``, where nothing is skipped."""
+        match up.get(use):
+            case ast.Compare(left=ast.Name(), ops=[ast.In() | ast.NotIn()], comparators=[found]) if found is not use:
+                run = self.training.analysis.run
+                held = values_at(run, self.event.names, found) if module is self.event.module else None
+                return bool(held) and all(run.exact_items(one) == [] for one in held or ())
+        return False
 
 
 def _is_plain(use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
