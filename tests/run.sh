@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on the oldest Python, with the lowest version
-# of each dependency, what depends on the interpreter on the newer ones, everything, real DeepSpeed included, on one, and
-# the extension in the real VS Code. What goes through many values, and the spellings of each idiom of the codemod, to the
-# same end on each Python, are tested on that one. A second call reuses the environments.
+# Sets up what the tests need, and runs them all: ruff, mypy, everything on one Python, real DeepSpeed included, what depends
+# on the interpreter on the others, what depends on libraries on the oldest, with the lowest version of each, and the
+# extension in the real VS Code. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh fast         a minute: ruff, mypy, and the unit tests nearest to what has changed
@@ -159,6 +158,8 @@ UNIT="not e2e and not slow and not broad and not node and not derivation"
 TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
 # What a version of Python can change beside syntax: start and end of processes, files, texts, threads.
 INTERPRETER=(tests/{cli,files,language_server,launchers,migration,settings,verify})
+# What goes through libraries of which an old version may do otherwise: LibCST, deepdiff, jsonschema, readers of YAML.
+LIBRARIES=(tests/{codemod,convert,diff,document,editing,schemas} tests/test_lowest.py --ignore=tests/codemod/idioms)
 
 unit_python() {  # an environment for the unit suite alone: that of all tests where it is set up
     if [ -f .venv-test/.state ]; then
@@ -239,14 +240,13 @@ begin "ruff, mypy" lint
 for version in "${SUPPORTED[@]}"; do
     [ -n "${others[$version]:-}" ] || continue
     (other_environment "$version") || { failed+=("the environment of Python $version"); continue; }
-    # what only developers start, on one Python, is tested on one
     lowest='' which=("${INTERPRETER[@]}") what='what depends on the interpreter'
     case "$version" in
     "${SUPPORTED[0]}")
-        lowest=1 what='unit suite, with the lowest versions of what it needs,'
-        which=(tests --ignore=tests/{e2e,derivation,docs,facts,codemod/idioms})
+        lowest=1 what='what depends on the interpreter or on libraries, with the lowest versions of these,'
+        which+=("${LIBRARIES[@]}")
         ;;
-    "${SUPPORTED[-1]}") which+=(tests/codemod --ignore=tests/codemod/idioms) ;;  # which reads with Python's own ast
+    "${SUPPORTED[-1]}") which+=(tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
     esac
     step "$what on Python $version" \
         env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest "${which[@]}" -m "$UNIT" "${TWO[@]}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from dsmigrate.derivation.cli import main
 from tests.derivation.fake import release
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return the root of a checkout that knows two fake releases."""
-    root = tmp_path / "checkout"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a checkout that knows two fake releases, and with the sources of three."""
+    base = tmp_path_factory.mktemp("releases")
+    root = base / "checkout"
     folder = root / "schemas" / "deepspeed"
     (folder / "keys").mkdir(parents=True)
     (folder / "releases.json").write_text('{\n  "comment": "c",\n  "releases": [\n    "0.9.0",\n    "0.10.0"\n  ]\n}\n')
@@ -21,9 +23,16 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "keys" / "optimizer_types.toml").write_text('["Adam"]\nsummary = "s"\n')
     for name, default in (("0.9.0", "0.0"), ("0.10.0", "0.0"), ("0.11.0", "1.0")):
         more = 'param_dict.get("fresh", 1)' if name == "0.11.0" else ""
-        release(tmp_path / "sources" / name, initialize=f'param_dict.get("clip", {default})\n{more}')
+        release(base / "sources" / name, initialize=f'param_dict.get("clip", {default})\n{more}')
     assert run(root, "rebuild").exit_code == 0
-    return root
+    return base
+
+
+@pytest.fixture
+def checkout(made: Path, tmp_path: Path) -> Path:
+    """Return the root of a checkout of the test's own that knows two fake releases."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "checkout"
 
 
 def run(root: Path, *arguments: str) -> Result:
