@@ -71,7 +71,8 @@ def test_another_script_that_uses_a_changed_module_keeps_its_form(tmp_path: Path
 
 def test_another_script_that_needs_the_old_form_of_a_changed_module_is_named_and_no_hindrance(tmp_path: Path) -> None:
     train = TRAIN.format(module="helper")
-    root = project(tmp_path / "project", {"helper.py": HELPER, "train.py": train, "other.py": train})
+    helper = HELPER.replace("    return ", "    model.double()\n    return ")
+    root = project(tmp_path / "project", {"helper.py": helper, "train.py": train, "other.py": train})
     copy, left = converted(root / "train.py", root, tmp_path / "copy")
     assert "deepspeed" in (copy / "train.py").read_text()
     assert "DistributedDataParallel" not in (copy / "helper.py").read_text()
