@@ -119,6 +119,8 @@ def test_a_batch_size_that_no_name_holds_is_told_by_the_loader() -> None:
     data = "sampler = torch.utils.data.BatchSampler(order, len(data) // 7, False)\n"
     found = converted(script("", model=f"{data}loader = DataLoader(data, batch_sampler=sampler)\n{MODEL}"))
     assert f"{MICRO}=loader.batch_sampler.batch_size" in found.text
+    unread = "from samplers import Buckets\nloader = DataLoader(data, batch_sampler=Buckets(order, len(data) // 7))\n"
+    assert converted(script("", model=f"{unread}{MODEL}")).said("MG702", Kind.KEPT)
     own = "class Endless(DataLoader):\n    pass\n"
     found = converted(script("", model=f"{own}loader = Endless(data, batch_size=len(data) // 7)\n{MODEL}"))
     assert f"{MICRO}=loader.batch_size" in found.text

@@ -196,6 +196,15 @@ def test_buffers_are_sent_before_the_module_is_evaluated_outside_of_the_region()
     assert "print(model.module(y))" in found.text
 
 
+def test_buffers_of_a_model_that_the_loop_binds_are_sent_within_it() -> None:
+    end = "model.eval()\nwith torch.no_grad():\n    for y in data:\n        net = model\n        print(net(y))"
+    found = script(ON["a region"][1], behind=end, net="nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))")
+    assert (
+        "            net = model\n            ds_compat.broadcast_buffers(net)\n            print(net.module(y))"
+        in found.text
+    )
+
+
 def test_an_evaluation_in_one_precision_or_another_runs_the_module() -> None:
     helpers = (
         "def evaluate(model, amp=False):\n    with torch.no_grad():\n        if amp:\n"

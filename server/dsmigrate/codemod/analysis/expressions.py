@@ -245,11 +245,8 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
         if not isinstance(option, Obj | Expr | Tensor):
             continue
         item_written(run, option, key, value, node)
-        if isinstance(option, Tensor) and _is_of_forward(value) and isinstance(node.value, ast.Name):
-            if (
-                option.kind is TensorKind.DATA and node.value.id in run.frame.obj.own
-            ):  # the parts of a loss, in one tensor
-                run.bind_name(node.value.id, operated(run, ast.Add(), of, value, node))
+        if isinstance(node.value, ast.Name) and _is_part_of_loss(run, node.value, option, value):
+            run.bind_name(node.value.id, operated(run, ast.Add(), of, value, node))
         elif isinstance(option, Obj):
             if option.kind is Kind.INSTANCE and option.cls is not None:
                 found = looked_up(option.cls, "__setitem__")
@@ -264,8 +261,10 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
             run.put(holder, ("item", key.value), choose([(negate(condition), now), (condition, value)]))
 
 
-def _is_of_forward(value: Value) -> bool:
-    return any(isinstance(one, Tensor) and one.forwards for one in each(value))
+def _is_part_of_loss(run: Machine, name: ast.Name, of: Value, value: Value) -> bool:
+    """Whether something of a forward is put into a tensor that a name of this function holds: ``losses[0] = …``."""
+    is_own = isinstance(of, Tensor) and of.kind is TensorKind.DATA and name.id in run.frame.obj.own
+    return is_own and any(isinstance(one, Tensor) and one.forwards for one in each(value))
 
 
 def bind(run: Machine, target: ast.expr, value: Value) -> None:

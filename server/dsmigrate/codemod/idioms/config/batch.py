@@ -73,19 +73,24 @@ def batch(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def _told_by_loader(event: Event, names: Names) -> str | None:
-    """The size as the loader tells it, where that is there already."""
+    """The size as the loader tells it, where that is there already, and told by every loader that it may be."""
     fetched = event.what.get("loader")
-    samplers: set[Value] = set()
+    loaders: list[Value] = []
 
     def is_it(held: Value) -> bool:
-        loaders = [one for one in each(held) if isinstance(one, Obj) and _LOADER in bases_of(one)]
-        samplers.update(sampler for one in loaders for sampler in each(one.own.get("batch_sampler", NONE)))
-        return fetched in loaders and len(loaders) == len(list(each(held)))
+        loaders[:] = each(held)
+        return fetched in loaders
 
     name = name_of(is_it, names)
-    if name is None or any(isinstance(one, Obj) and one.made_by != _BATCHES for one in samplers - {NONE}):
+    if name is None:
         return None
-    return f"{name}.batch_size" if samplers <= {NONE} else f"{name}.batch_sampler.batch_size"
+    held = [one.own for one in loaders if isinstance(one, Obj) and _LOADER in bases_of(one)]
+    samplers = {sampler for own in held for sampler in each(own.get("batch_sampler", NONE))} - {NONE}
+    if len(held) < len(loaders) or not all(isinstance(one, Obj) and one.made_by == _BATCHES for one in samplers):
+        return None
+    if samplers:
+        return f"{name}.batch_sampler.batch_size"
+    return None if any(NONE in each(own.get("batch_size", Const(1))) for own in held) else f"{name}.batch_size"
 
 
 def _number(static: object) -> int | None:

@@ -337,21 +337,27 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
         due = Buffers(training).are_sent and all(dividing(one) is None for one in events)
         yield Decision(
             "MG306", Kind.CONVERTED, event.module, node, f"{text}(…) → {text}.module(…)", "it ran in another precision than the training",
-            edits=(Replace(event.module, node.func, (node.func, ".module")), *(_sent(training, event, text) if due else ())),
+            edits=(Replace(event.module, node.func, (node.func, ".module")), *(_sent(training, event, node.func) if due else ())),
             parts=frozenset({"broadcast_buffers"} if due else ()),
         )  # fmt: skip
 
 
-def _sent(training: Training, event: Event, engine: str) -> Iterator[Insert]:
-    """Rank 0's buffers are sent before the loop that evaluates the module, which sends none."""
+def _sent(training: Training, event: Event, called: ast.expr) -> Iterator[Insert]:
+    """Rank 0's buffers are sent before the loop that evaluates the module, which sends none, where it is bound already."""
     training_blocks = {block for one in _forwards(training).trained for block in one.block.around()}
     loops = {loop.node for loop in loops_around(event) if loop not in training_blocks}
+    names = {one.id for one in ast.walk(called) if isinstance(one, ast.Name)}
     own = event.module.step(event.node)
     place = own.node
     for step in own.around():
         if step.node in loops and step.function is own.function:
+            if any(
+                isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names
+                for one in ast.walk(step.node)
+            ):
+                break
             place = step.node
-    yield Insert(event.module, place, ((f"ds_compat.broadcast_buffers({engine})",),))
+    yield Insert(event.module, place, ((f"ds_compat.broadcast_buffers({event.module.text(called)})",),))
 
 
 def _same(training: Training, event: Event, wanted: Precision) -> bool:
