@@ -138,6 +138,8 @@ def engine(
         stepping.load_state_dict(before["optimizer"])
     wrapped = deepspeed.initialize(model=model, optimizer=stepping, config=config(stage, **more))[0]
     ds_compat.forget_first_step(wrapped)
+    if optimizer == "Adagrad":
+        ds_compat.use_own_adagrad(wrapped)
     ds_compat.keep_torch_checkpoints(wrapped, groups, timeout=timeout)
     ds_compat.broadcast_buffers_each_forward(wrapped)
     return wrapped, stepping

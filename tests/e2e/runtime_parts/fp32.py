@@ -39,12 +39,15 @@ def resumed(optimizer: str, stage: int, kind: str = "", **more: Any) -> dict[str
     """DDP's file resumed by the engine, in three ways, and the engine's file resumed by DDP."""
     model, stepping = ddp(optimizer, kind)
     train(model, stepping, BEFORE)
+    for group in stepping.param_groups:
+        group["lr"] *= 0.5  # as a schedule does: what is loaded counts, not what the optimizer is made with
     half_way = saved(model, stepping)
     expected = train(model, stepping, AFTER)
     at_the_end = saved(model, stepping)
     found: dict[str, Any] = {}
 
     wrapped, own = engine(optimizer, stage, kind, before=copy.deepcopy(half_way), **copy.deepcopy(more))
+    found["saved at once, loaded before initialize"] = apart(half_way["optimizer"], saved(wrapped, own)["optimizer"])
     found["loaded before initialize"] = losses_apart(expected, train(wrapped, own, AFTER))
 
     wrapped, own = engine(optimizer, stage, kind, **copy.deepcopy(more))

@@ -168,13 +168,14 @@ def first_step(stage: int) -> dict[str, Any]:
 
 
 def odd_parameters() -> dict[str, Any]:
-    """One without dimensions and one that is not dense in its last dimension, other on each rank at first."""
+    """One without dimensions and two that are not contiguous, other on each rank at first."""
     found = {}
     for stage in range(3):
         model = made()
         model.scale = nn.Parameter(torch.tensor(1.0 + dist.get_rank()))
         model.wide = nn.Parameter(torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last) + dist.get_rank())
-        first = from_rank_0({"scale": model.scale.data, "wide": model.wide.data})
+        model.turned = nn.Parameter((torch.randn(3, 4) + dist.get_rank()).t(), requires_grad=False)
+        first = from_rank_0({"scale": model.scale.data, "wide": model.wide.data, "turned": model.turned.data})
         ds_compat.send_odd_parameters(model)
         stepping = torch.optim.SGD(model.parameters(), lr=0.0)
         wrapped = deepspeed.initialize(model=model, optimizer=stepping, config=config(stage))[0]

@@ -25,8 +25,14 @@ def parameter_groups(optimizer: torch.optim.Optimizer) -> list[tuple[dict[str, A
     Needed if parameters are frozen or a group may be empty, which torch's format counts and DeepSpeed drops, and for
     exact fp32 copies if an optimizer of half-precision weights loads its state before deepspeed.initialize.
     """
+    groups = [(group, list(group["params"])) for group in optimizer.param_groups]
+
+    def follow(_: Any) -> None:  # loading puts other dictionaries in the place of the groups
+        groups[:] = [(group, parameters) for group, (_, parameters) in zip(optimizer.param_groups, groups)]
+
     optimizer.register_load_state_dict_pre_hook(note_extra_state)
-    return [(group, list(group["params"])) for group in optimizer.param_groups]
+    optimizer.register_load_state_dict_post_hook(follow)
+    return groups
 
 
 def keep_torch_checkpoints(engine: Any, groups: Any = None, *, timeout: float = 300.0) -> None:

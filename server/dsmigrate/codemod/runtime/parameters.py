@@ -26,15 +26,15 @@ def broadcast_model(model: torch.nn.Module) -> None:
 
 
 def send_odd_parameters(model: torch.nn.Module) -> None:
-    """Send rank 0's parameters that have no dimension, or are not dense in the last one. Before deepspeed.initialize.
+    """Send rank 0's parameters that have no dimension, or are not contiguous. Before deepspeed.initialize.
 
-    Collective. DeepSpeed 0.19.8 sends parameters as bytes, for which torch refuses these; ``ds_optim_param`` makes it
-    leave them out. At ZeRO 3 partitioning stops at them too.
+    Collective. DeepSpeed 0.19.8 sends parameters as bytes, for which torch or NCCL refuses these; ``ds_optim_param``
+    makes it leave them out. At ZeRO 3 partitioning stops at them too.
     """
     if not dist.is_initialized():
         deepspeed.init_distributed()
     for parameter in model.parameters():
-        if parameter.dim() == 0 or parameter.stride(-1) != 1:
+        if parameter.dim() == 0 or parameter.stride(-1) != 1 or not parameter.is_contiguous():
             data = parameter.data.contiguous()
             if data.device.type == "cpu":
                 data = data.to(deepspeed.get_accelerator().current_device_name())
