@@ -43,6 +43,79 @@ def test_values_joined_under_a_condition_are_told_apart_under_it() -> None:
     ) == ["1 if args.a | 2 if not args.a", "1 if args.a", "2 if not args.a", "2 if not args.a"]
 
 
+MANY = " and ".join(f"unread.option_{number}()" for number in range(14))
+"""More than a condition holds."""
+
+
+def test_what_arms_of_an_unknown_test_leave_is_told_apart_by_it() -> None:
+    assert saved(
+        f"""
+        import unread
+        x = 1
+        y = 1
+        if {MANY}:
+            x = 2
+            y = 2
+        if x == 2:
+            torch.save(y, "x")
+        else:
+            torch.save(y, "x")
+        """
+    ) == ["2 if ?10", "1 if not ?10"]
+
+
+PICKED = """
+import unread
+x = None
+for _ in unread.items():
+    x = "a"
+"""
+
+
+def test_a_test_for_none_narrows_the_name_until_it_is_bound_anew() -> None:
+    body = """
+def kept(x):
+    if x is None:
+        return
+    torch.save(x, "behind")
+kept(x)
+if x is not None:
+    torch.save(x, "x")
+    x = None if unread.other() else x
+    torch.save(x, "anew")
+elif not x:
+    torch.save(x, "none")
+torch.save(x, "after")
+"""
+    found = saved(PICKED + body)
+    assert [one.partition(" if ")[0] for one in found[:2]] == ["'a'", "'a'"]
+    assert "None" in found[2]
+    assert "'a'" in found[2]
+    assert found[3].partition(" if ")[0] == "None"
+    assert "'a'" in found[4]
+
+
+def test_what_one_arm_binds_meets_what_is_left_in_the_other() -> None:
+    found = saved(PICKED + 'if x is not None:\n    x = "b"\ntorch.save(x, "x")')
+    assert "'b'" in found[0]
+    assert "'a'" not in found[0]
+
+
+def test_what_a_class_says_of_its_truth_is_asked_once() -> None:
+    body = """
+class Counted:
+    def __len__(self):
+        torch.save(1, "asked")
+        return unread.size()
+y = None
+for _ in unread.items():
+    y = Counted()
+if y:
+    torch.save(2, "x")
+"""
+    assert len([one for one in saved(PICKED + body) if one.startswith("1")]) == 1
+
+
 def test_an_early_return_puts_its_opposite_before_what_follows() -> None:
     assert saved(
         """
@@ -535,6 +608,32 @@ loop Prefetch
   Backward
 """
     )
+
+
+def test_what_a_generator_makes_is_its_own_in_each_turn_of_a_loop_around() -> None:
+    script = """
+    class Meter:
+        def __init__(self):
+            self.count = 0
+
+        def update(self, value):
+            self.count += value
+
+    def logged(loader):
+        time = Meter()
+        for batch in loader:
+            time.update(1)
+            yield batch
+            time.update(2)
+
+    model = nn.Linear(2, 2)
+    loader = torch.utils.data.DataLoader([1], batch_size=8)
+    for epoch in range(int(sys.argv[1])):
+        for batch in logged(loader):
+            model(batch).sum().backward()
+    """
+    (loop,) = {loop.label for one in run(script).of(Happening.BACKWARD) for loop in list(one.block.around())[:1]}
+    assert "generator" in str(loop.kind).lower()
 
 
 ATTRIBUTES_ARE_ITEMS = """

@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
+from dsmigrate.codemod.analysis.by_use import optimizers_by_use
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import FALSE, Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
@@ -83,6 +85,10 @@ def analysed(project: Project) -> Analysis:
     def work() -> Analysis:
         run = Run(project)
         root = run.main()
+        found = optimizers_by_use(run)
+        if found:
+            run = Run(project, found)
+            root = run.main()
         _adopt(root)
         happens = (one for one in root.events() if one.condition is not FALSE or one.kind is Happening.WRAP)
         return Analysis(run, project, tuple(happens))  # a run that comes by a wrap has an engine later
@@ -131,7 +137,7 @@ def wrappers(value: Value) -> set[Obj]:
 
 
 def modules_of(run: Run, model: Value) -> set[Value]:
-    """A model and every module that it holds."""
+    """A model and every module that it holds; for a part that cannot be told the whole that it is of."""
     found: set[Value] = set()
     pending = [model]
     while pending:
@@ -139,6 +145,8 @@ def modules_of(run: Run, model: Value) -> set[Value]:
         if one in found:
             continue
         found.add(one)
+        if isinstance(one, Expr) and one.op == "part":
+            pending.append(owner(one))
         holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
         for value in () if holder is None else holder.own.values():
             pending += [inner for inner in things(value) if _may_be_module(run, inner)]
@@ -153,7 +161,7 @@ def _may_be_module(run: Run, thing: Value) -> bool:
 
 
 def parameters_of(run: Run, value: Value) -> set[Value]:
-    """The modules whose parameters are in a value, of unread parts the whole, and those that an unread call made it of."""
+    """The modules whose parameters may be in a value, of unread parts the whole, and those that an unread call made it of."""
     found: set[Value] = set()
     seen: set[Value] = set()
     pending = list(run.things_in(value))
@@ -168,25 +176,33 @@ def parameters_of(run: Run, value: Value) -> set[Value]:
                     found.add(owner(inside_of(run, held)) if isinstance(held, Obj) else owner(held))
                 else:
                     pending.append(held)
-    return found
+    return found.union(*(modules_of(run, one) for one in found))
 
 
 # -- where -----------------------------------------------------------------------------------------------------------
 
 
-def dividing(event: Event | Block) -> Block | None:
-    """The outermost block around an event that only some ranks enter; None where all ranks get there."""
+def dividing(event: Event | Block, parts: Callable[[Condition], bool] = attrgetter("varies")) -> Block | None:
+    """The outermost block around an event that only some ranks enter; None where all ranks get there.
+
+    ``parts`` says whether ranks may disagree on a test.
+    """
     block = event.block if isinstance(event, Event) else event
     found = None
     for one in block.around():
-        if one.test.varies and not one.is_only_way:  # a rank that stops leaves none behind to wait for
+        if parts(one.test) and not one.is_only_way:  # a rank that stops leaves none behind to wait for
             found = one
     return found
 
 
-def may_part(analysis: Analysis, condition: Condition) -> bool:
-    """Whether ranks disagree on a condition, or it asks something unread that is given nothing: ``if is_main_process():``."""
-    return condition.varies or any(_asks_process(analysis, atom) for atom in atoms_of(condition))
+def may_part(
+    analysis: Analysis, condition: Condition, parts: Callable[[Condition], bool] = attrgetter("varies")
+) -> bool:
+    """Whether ranks disagree on a condition, or it asks something unread that is given nothing: ``if is_main_process():``.
+
+    ``parts`` says whether ranks may disagree on what is read.
+    """
+    return parts(condition) or any(_asks_process(analysis, atom) for atom in atoms_of(condition))
 
 
 def _asks_process(analysis: Analysis, atom: Expr) -> bool:
@@ -282,7 +298,10 @@ def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Ob
                 if isinstance(value, Choice) and any(option not in wanted for _, option in value.options):
                     loose.add(name)
             elif depth:
-                found += [f"{name}.{inner}" for inner in _attributes(value, wanted, depth)]
+                inside = [f"{name}.{inner}" for inner in _attributes(value, wanted, depth)]
+                found += inside
+                if isinstance(value, Choice):  # None, for one, which has no attributes
+                    loose.update(inside)
         hidden.update(name for name in scope if isinstance(name, str))
     return sorted(dict.fromkeys(found), key=lambda path: (path in loose, path.count(".")))
 

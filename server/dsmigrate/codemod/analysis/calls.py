@@ -11,6 +11,7 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import instantiate
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Consulted, options_of
+from dsmigrate.codemod.analysis.containers import is_open
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
@@ -67,7 +68,7 @@ def given(run: Machine, node: ast.Call) -> Given:
         value = run.value(keyword.value)
         if keyword.arg is not None:
             named[keyword.arg] = value
-        elif isinstance(value, Obj) and value.kind is Kind.DICT and not value.data.get("open"):
+        elif isinstance(value, Obj) and value.kind is Kind.DICT and not is_open(value):
             named.update({str(key): item for key, item in value.fields.items() if isinstance(key, str)})
         else:
             more.append(value)

@@ -17,7 +17,8 @@ from dsmigrate.codemod.analysis.analysis import (
 )
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, negate
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
+from dsmigrate.codemod.analysis.run import Run
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value, each
 
 Names = tuple[Mapping[str, Value], ...]
 
@@ -85,6 +86,15 @@ def condition_said(condition: Condition, names: Names) -> str | None:
         word = " and " if condition.all_of else " or "
         return word.join(f"({part})" if any(nested) and (" and " in part or " or " in part) else part for part in parts)
     return None
+
+
+def flag_said(run: Run, condition: Condition, names: Names) -> str | None:
+    """The same for what takes a bool alone, as a config does: a name that holds a text, or None, is none."""
+    code = condition_said(condition, names)
+    held = held_at(run, names, ast.parse(code, mode="eval").body) if code else None
+    values = [one for value in held or () for one in each(value)]
+    is_other = any(isinstance(one, Const) and not isinstance(one.value, bool | int) for one in values)
+    return f"bool({code})" if is_other else code
 
 
 def _named(condition: Condition, names: Names) -> str | None:

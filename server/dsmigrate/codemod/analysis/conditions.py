@@ -506,15 +506,20 @@ def under(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> Condi
     return condition if found is None else TRUE if found else FALSE
 
 
+def is_unsure(condition: Condition) -> bool:
+    """Whether a condition holds something of which nothing is known."""
+    return condition.unsure if isinstance(condition, Several) else condition in {MAYBE, MAYBE_HERE}
+
+
 _MOST_ATOMS = 8
 
 
 def implied(condition: Condition, given: Condition) -> bool | None:
     """Whether a condition holds wherever another one does (False: it holds nowhere there); None where neither is known."""
-    if condition is given or condition is TRUE:
-        return True
-    if condition is FALSE or condition is negate(given):
-        return False
+    if isinstance(condition, Plain):  # MAYBE is another one each time
+        return True if condition is TRUE else False if condition is FALSE else None
+    if not (isinstance(condition, Several) and condition.unsure) and condition in {given, negate(given)}:
+        return condition is given
     atoms = list(dict.fromkeys((*atoms_of(condition), *atoms_of(given))))
     if len(atoms) > _MOST_ATOMS:
         return decided(condition, {literal.atom: literal.holds for literal in literals_of(given)})

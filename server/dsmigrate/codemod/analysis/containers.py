@@ -9,9 +9,9 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Litera
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
-from dsmigrate.codemod.analysis.roles import is_tracked
+from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose, filled
-from dsmigrate.codemod.analysis.summaries.registry import role_of_class
+from dsmigrate.codemod.analysis.summaries.registry import Role, role_of_class
 from dsmigrate.codemod.analysis.values import (
     NONE,
     UNBOUND,
@@ -76,7 +76,9 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Cond
         if of.kind not in {Kind.LIST, Kind.DICT, Kind.SET, Kind.MODULE}:
             name = ("item", name)
         run.put(of, name, choose([(negate(condition), of.get(name, UNBOUND)), (condition, value)]))
-    elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
+    elif (of.kind in {Kind.LIST, Kind.DICT, Kind.SET} or role_of(of) is Role.MODEL) and not (
+        isinstance(key, Expr) and key.op == "slice"
+    ):
         if of.kind is Kind.DICT:
             settings_written(run, of)
         add_rest(run, of, value)

@@ -7,6 +7,7 @@ import builtins
 import operator
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dsmigrate.codemod.analysis.calls import define_function, given
@@ -44,6 +45,7 @@ from dsmigrate.codemod.analysis.library import (
     operated_library,
 )
 from dsmigrate.codemod.analysis.machine import SIFTED, UNROLLED, Frame, Given, Machine
+from dsmigrate.codemod.analysis.narrowing import left_of_bound, narrowed
 from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.tensors import changed_in_place
@@ -138,7 +140,7 @@ def from_condition(condition: Condition) -> Value:
 
 
 def _name(run: Machine, node: ast.Name) -> Value:
-    found = run.settle(lookup(run, run.frame, node.id))
+    found = run.settle(left_of_bound(run.frame, node.id, lookup(run, run.frame, node.id)))
     return Expr("unbound", node.id) if found is UNBOUND else found
 
 
@@ -183,7 +185,10 @@ _REBOUND = frozenset(
 
 
 def _attribute(run: Machine, node: ast.Attribute) -> Value:
-    return run.settle(run.attribute(run.value(node.value), node.attr, node))
+    value = run.attribute(run.value(node.value), node.attr, node)
+    if isinstance(node.value, ast.Name):
+        value = left_of_bound(run.frame, f"{node.value.id}.{node.attr}", value)
+    return run.settle(value)
 
 
 def _subscript(run: Machine, node: ast.Subscript) -> Value:
@@ -217,6 +222,8 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
         case Tensor(kind=TensorKind.PARAMETER):
             return Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
         case Tensor():
+            if isinstance(key, Tup) and any(not _is_whole(one) for one in key.items[1:]):
+                return replace(of, turned=True)
             return of.part(key.value) if isinstance(key, Const) and is_hashable(key.value) else of
         case Expr():
             written = (
@@ -225,6 +232,13 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
             if written is not None:
                 return run.settle(written)
     return item_of(run, of, key, node)
+
+
+def _is_whole(key: Value) -> bool:
+    """Whether a key takes a dimension as it is, or adds one: ``:``, ``...``, ``None``."""
+    if isinstance(key, Expr) and key.op == "slice":
+        return all(part == NONE for part in key.args)
+    return key in (NONE, Const(...))
 
 
 def _of_tuple(run: Machine, items: tuple[Value, ...], key: Value, node: ast.AST) -> Value:
@@ -696,9 +710,16 @@ def _if_expression(run: Machine, node: ast.IfExp) -> Value:
         return run.value(node.body)
     if condition is FALSE:
         return run.value(node.orelse)
-    return run.values_of(
-        [(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node
-    )
+
+    def arm(code: ast.expr, *, holds: bool) -> Value:
+        with narrowed(run, node.test, holds=holds):
+            return run.value(code)
+
+    ways = [
+        (condition, partial(arm, node.body, holds=True)),
+        (negate(condition), partial(arm, node.orelse, holds=False)),
+    ]
+    return run.values_of(ways, node)
 
 
 def _tuple(run: Machine, node: ast.Tuple) -> Value:
@@ -809,7 +830,8 @@ def _comprehension(run: Machine, node: ast.ListComp | ast.SetComp | ast.Generato
             run.bind(first.target, value)
             return tests(first.ifs, others)
 
-        return each_item(run, first.target, over, turn, most=SIFTED if first.ifs else UNROLLED)
+        is_known = bool(first.ifs) or kind is Kind.DICT  # which items, and under which keys, is the point of it
+        return each_item(run, first.target, over, turn, most=SIFTED if is_known else UNROLLED)
 
     def tests(conditions: list[ast.expr], others: list[ast.comprehension]) -> Condition:
         if not conditions:

@@ -16,7 +16,7 @@ from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of
 from dsmigrate.codemod.analysis.analysis import under as is_under
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.machine import sources
+from dsmigrate.codemod.analysis.lengths import gone_over
 from dsmigrate.codemod.analysis.norms import total_norms
 from dsmigrate.codemod.analysis.picks import harmless
 from dsmigrate.codemod.analysis.roles import role_of
@@ -108,8 +108,10 @@ class Gradients:
             reads = tuple(event for event in events if event.kind is Happening.GRADIENT_READ)
             if not reads or any(event.kind not in _MEASURES for event in events) or not self._are_unclipped(reads):
                 continue
-            if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(
-                block.result
+            if (
+                norms
+                and all(norm.of in self.training.models and norm.picked is None for norm in norms)
+                and _is_nothing_else(block.result)
             ):
                 found.append(NormCall(block, reads))
         return found
@@ -442,17 +444,8 @@ def _is_last(atom: Expr, loop: Block) -> bool:
         if count.op == "-" and count.args[1] == Const(1):
             count, shift = count.args[0], shift + 1  # noqa: PLW2901
         if turn.op == "index" and turn.args[0] is loop.node and count.op == "len" and shift == 1:
-            return count.args[0] in set(_gone_over(loop.label))
+            return count.args[0] in set(gone_over(loop.label))
     return False
-
-
-def _gone_over(label: Value | None) -> Iterator[Value]:
-    """What a loop goes over, and what that is made of."""
-    for one in each(label) if label is not None else ():
-        yield one
-        if isinstance(one, Obj) and one.kind is Kind.ITERATOR:
-            for inner in sources(one):
-                yield from _gone_over(inner)
 
 
 def _next_turn(given: Given, loop: ast.AST) -> Given:

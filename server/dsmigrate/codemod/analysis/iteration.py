@@ -236,12 +236,17 @@ def _hands_on(run: Machine, node: ast.AST, over: Value) -> bool | None:
         return TRUE
 
     twin = run.twins.setdefault(node, copy(node))  # what is known of this loop's head is its body's doing
+    fresh: set[Obj] = set()  # in a loop around they are not new in its second turn, and made anew all the same
+    run.fresh.append(fresh)
     ends = _each_item(run, twin, over, noted, lambda: TRUE) is not DEAD
+    run.fresh.pop()
+    if run.fresh:
+        run.fresh[-1] |= fresh
     events = [event for one in run.block.items[at:] for event in ([one] if isinstance(one, Event) else one.events())]
     changes = run.state.changes(mark)
     run.state.undo(mark)
     del run.block.items[at:], run.stops[ahead:]
-    written = {obj for obj, _ in changes} - {run.state.made} - run.state.new_things(changes)
+    written = {obj for obj, _ in changes} - {run.state.made} - run.state.new_things(changes) - fresh
     return ends if any(in_loops) and not written and all(map(_is_of_data, events)) else None
 
 

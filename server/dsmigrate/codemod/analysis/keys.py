@@ -64,6 +64,8 @@ def key_of(value: object) -> str:
         case Expr(op="unknown"):
             node = value.args[0]
             return f"?{_code(node)}"
+        case Expr(op="process"):
+            return f"process({', '.join(map(key_of, value.args[1:]))})"  # however it is started
         case Expr(op="loaded"):
             return f"loaded({key_of(value.args[0])})"
         case Expr(op="one of"):

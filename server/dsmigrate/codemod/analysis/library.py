@@ -15,7 +15,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, opti
 from dsmigrate.codemod.analysis.containers import CONFIGS, REST, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
-from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
+from dsmigrate.codemod.analysis.roles import held_by, inside_of, is_known, is_module, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -31,7 +31,13 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     canonical,
     role_of_class,
 )
-from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribute_written, tensor_method
+from dsmigrate.codemod.analysis.tensors import (
+    changed_in_place,
+    is_turned,
+    may_be_turned,
+    tensor_attribute_written,
+    tensor_method,
+)
 from dsmigrate.codemod.analysis.texts import begins, ends, kind_of_device
 from dsmigrate.codemod.analysis.values import (
     NONE,
@@ -109,6 +115,23 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     if "batch_size" in given_.named:
         run.sizes[made] = run.settle(given_.named["batch_size"])
     return made
+
+
+def parameters_in(run: Machine, inputs: Sequence[Value]) -> Tup:
+    """The parameters in what code that is not read makes an optimizer of: as such, or in models."""
+    found: list[Value] = []
+    for one in (one for value in inputs for one in run.things_in(value)):
+        for held in (one, *held_by(run, one)) if isinstance(one, Expr) else (one,):
+            if isinstance(held, Tensor) and held.kind is TensorKind.PARAMETER:
+                found.append(held)
+            elif isinstance(held, Obj | Expr) and is_module(run, held):
+                inner = run.settle(inside_of(run, held))
+                found += [
+                    Tensor(TensorKind.PARAMETER, model, varies=False)
+                    for model in each(inner)
+                    if isinstance(model, Obj | Expr)
+                ]
+    return Tup(tuple(dict.fromkeys(found)))
 
 
 def note_precision(run: Machine, made: Value, given: Given, node: ast.AST) -> None:
@@ -264,6 +287,7 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
             changed_in_place(run, one, node, name.rpartition(".")[2], given.all())
     if tensors:
         made = joined_tensor(tensors)
+        made = replace(made, turned=is_turned(made, name, given))
         of_layers = name.startswith("torch.nn.functional.")
         return replace(made, given=frozenset((Forward(node, run.context, Lib(name)),))) if of_layers else made
     tracked = [one for one in things if is_tracked(run, one)]
@@ -284,7 +308,12 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
-    made = Tensor(varies=random or any(map(may_vary, given.all())), scalar=_has_no_dimensions(run, name, given))
+    made = Tensor(turned=any(map(may_be_turned, given.all())))
+    made = Tensor(
+        varies=random or any(map(may_vary, given.all())),
+        scalar=_has_no_dimensions(run, name, given),
+        turned=is_turned(made, name, given),
+    )
     if given.named.get("device", NONE) != NONE:  # made where it is needed
         run.event(Happening.MOVED, node, of=made)
     return made
@@ -540,6 +569,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
         case Tup():
             return run.unread(node, [of, *given.all()])
         case Expr():
+            run.note_use(of, name)
             if name in ANY_METHODS:
                 return ANY_METHODS[name](asked, of)
             weight = unread_weight(run, of) if name.endswith("_") and not name.startswith("_") else of
@@ -732,6 +762,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str) -> Value:
     """An attribute of something that is not read."""
+    run.note_use(of, name)
     if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, owner(of)):
         return _weight(of, name)
     if of.op == "torch.device" and name == "type" and of.args:

@@ -19,9 +19,11 @@ from dsmigrate.codemod.analysis.conditions import (
     TRUE,
     Assumed,
     Condition,
+    Literal,
     atoms_of,
     both,
     either,
+    is_unsure,
     negate,
     options_of,
     outside,
@@ -64,7 +66,7 @@ UNROLLED = 8
 """Items of a list that is written out, up to which a loop over it is run item by item."""
 
 SIFTED = 64
-"""The same, of a comprehension that leaves some out: which ones is the point of it."""
+"""The same, of a comprehension that leaves some out, or makes a dictionary."""
 
 _TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(|\bsys\.path\b")
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
@@ -105,6 +107,7 @@ class Given:
         return Given((*first, *self.args), self.named, self.more)
 
 
+_OF_OPTIMIZERS = frozenset({"step", "zero_grad", "param_groups", "add_param_group"})
 _LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
 """What notes a moment when it is made."""
 
@@ -154,6 +157,16 @@ class Stop:
     is_error: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Narrowed:
+    """What is left of what a name or an attribute is bound to, where a test of it has come out."""
+
+    of: Obj
+    key: str
+    bound: Value
+    left: Value
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
     """A function, class body or module that is being run. ``obj`` holds its names; ``outer`` is around it in the text."""
@@ -173,6 +186,8 @@ class Frame:
     loops: list[Turn] = field(default_factory=list)
     on_yield: OnYield | None = None
     is_class: bool = False
+    narrowed: Mapping[str, Narrowed] = field(default_factory=dict)
+    """What is left of what names are bound to, where tests of them have come out: see narrowing.py."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,8 +238,14 @@ class Machine(ABC):
     unrolled = ""
     """The items of the lists around that are gone over one by one: what is unread of each is its own."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, optimizers: frozenset[Any] = frozenset()) -> None:  # noqa: PLR0915 - what a run knows
         self.project = project
+        self.optimizers_by_use = optimizers
+        """Which unread calls give optimizers, as an earlier run showed."""
+        self.used: dict[Value, set[str]] = {}
+        """The methods and attributes of optimizers that are used of symbols."""
+        self.given_by: dict[Value, tuple[ast.AST, Context]] = {}
+        """The calls that give symbols, the innermost of each."""
         self.state = State()
         self.root = Block(BlockKind.ENTRY, None, None, None)
         self.block = self.root
@@ -518,6 +539,11 @@ class Machine(ABC):
             )
         return found
 
+    def note_use(self, of: Value, name: str) -> None:
+        """Note a method or an attribute that is used of a symbol, where optimizers have it."""
+        if name in _OF_OPTIMIZERS:
+            self.used.setdefault(of, set()).add(name)
+
     def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
         """The symbol for what an unread call gives."""
         spread = any(map(may_vary, inputs)) if varies is None else varies
@@ -556,6 +582,14 @@ class Machine(ABC):
 
     def body(self, statements: Sequence[ast.stmt]) -> Condition:
         """Run statements; what comes back is the condition under which they are come through."""
+        frame = self.frame
+        narrowed = frame.narrowed
+        try:
+            return self._one_after_another(statements)
+        finally:
+            frame.narrowed = narrowed
+
+    def _one_after_another(self, statements: Sequence[ast.stmt]) -> Condition:
         for index, statement in enumerate(statements):
             leaves = self._leaves()
             alive = self.statement(statement)
@@ -568,7 +602,7 @@ class Machine(ABC):
                 with self.assuming(alive, statement):
                     self.block.is_rest = True
                     self.block.is_only_way = self._leaves() == leaves and not _is_of_rank(alive)
-                    return both(alive, self.body(rest))
+                    return both(alive, self._one_after_another(rest))
         return TRUE
 
     def statement(self, node: ast.stmt) -> Condition:
@@ -654,6 +688,8 @@ class Machine(ABC):
             return then()
         if condition is FALSE:
             return other()
+        if is_unsure(condition):  # the same each time that something is asked of what the arms do
+            condition = Literal(self.unread(node, tag="test", varies=condition.varies))
         return self.arms(((condition, then), (negate(condition), other)), node)
 
     def ways_out(self) -> WaysOut:

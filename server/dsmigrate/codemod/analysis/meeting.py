@@ -12,8 +12,9 @@ from dsmigrate.codemod.analysis.analysis import dividing, held_at, loops_around,
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.lengths import differs, same_for_all
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Lib, Obj, Tup, Value, each, may_vary, option_of
+from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Lib, Obj, Tup, Value, each, option_of
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -52,9 +53,13 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     chain = [one for one in event.block.around() if any(inner is block for inner in one.around())]
     engine = training.engine_names(block.names)[0]
     step = _outside_elif(block.module.step(block.node))
-    varying = (
-        [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
-    )
+    same = same_for_all(training)
+    varying = [
+        part
+        for one in chain
+        for part in _conjuncts(one.test)
+        if divided and may_part(training.analysis, part, lambda test: differs(test, same))
+    ]
     by_data = bool(varying) and not any(
         speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
     )
@@ -64,8 +69,13 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     ]
     test = condition_said(both(*when), block.names)
     if test is None:
-        said = [text for part in when if (text := condition_said(part, block.names)) is not None]
-        parts = {_meant(text): text for text in (*said, *_tested(training, block, event))}
+        written = _tested(training, block, event, same)
+        parts: dict[object, str] = {}
+        for one in reversed(chain):
+            asked = [part for part in _conjuncts(one.test) if part in when]
+            said = [text for part in asked if (text := condition_said(part, block.names)) is not None]
+            texts = written.get(one, [])
+            parts.update((_meant(text), text) for text in (texts if len(texts) >= len(said) else (*said, *texts)))
         test = " and ".join(f"({one})" if " or " in one and len(parts) > 1 else one for one in parts.values())
     test = "" if test == "True" else test
     return Meeting(block.module, step.node, engine, test, keep, by_data, both(*when))
@@ -147,7 +157,9 @@ def parting(training: Training, event: Event) -> Block | None:
         is_decorated = one.kind is BlockKind.CALL and isinstance(one.label, Obj) and "decorated" in one.label.data
         if any(under(step.block, one) for step in training.steps):
             break  # all ranks come to a step
-        if one.test.varies or ((is_decorated or may_part(training.analysis, one.test)) and _is_behind(training, one)):
+        differ = one.test.varies and differs(one.test, same_for_all(training))
+        may_differ = is_decorated or may_part(training.analysis, one.test, lambda _: False)
+        if differ or (may_differ and _is_behind(training, one)):
             found = one
     return found
 
@@ -251,8 +263,9 @@ def _outside_elif(step: Step) -> Step:
     return step
 
 
-def _tested(training: Training, place: Block, event: Event) -> Iterator[str]:
+def _tested(training: Training, place: Block, event: Event, same: frozenset[Value]) -> dict[Block, list[str]]:
     """The parts of tests around an event that read the same at the place: of names that hold one thing on all ranks."""
+    found: dict[Block, list[str]] = {}
     assert place.node is not None
     assert place.module is not None
     outer = place.module.step(place.node)
@@ -275,12 +288,15 @@ def _tested(training: Training, place: Block, event: Event) -> Iterator[str]:
             }
             test = block.node.test
             parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-            for one in parts:
-                if _is_one(training, one, block.names, stored):
-                    yield f"({ast.unparse(one)})" if isinstance(one, ast.IfExp) else ast.unparse(one)
+            found[block] = [
+                f"({ast.unparse(one)})" if isinstance(one, ast.IfExp) else ast.unparse(one)
+                for one in parts
+                if _is_one(training, one, block.names, stored, same)
+            ]
         if block is place:
-            return
+            break
         inner = block
+    return found
 
 
 def _meant(test: str) -> object:
@@ -291,11 +307,11 @@ def _meant(test: str) -> object:
     )
 
 
-def _is_one(training: Training, part: ast.expr, names: Names, stored: set[str]) -> bool:
+def _is_one(training: Training, part: ast.expr, names: Names, stored: set[str], same: frozenset[Value]) -> bool:
     """Whether an expression only reads, of all ranks the same, and nothing that is stored meanwhile."""
     match part:
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Attribute()], keywords=[]):
-            return _is_one(training, part.args[0], names, stored)
+            return _is_one(training, part.args[0], names, stored, same)
         case ast.Name() | ast.Attribute():
             run = training.analysis.run
             held = held_at(run, names, part) or []
@@ -304,9 +320,9 @@ def _is_one(training: Training, part: ast.expr, names: Names, stored: set[str]) 
                 held = [
                     option_of(one, part.attr) for one in bases if isinstance(one, Obj) and one.kind is Kind.NAMESPACE
                 ]
-            return held != [] and ast.unparse(part) not in stored and not any(map(may_vary, held))
+            return held != [] and ast.unparse(part) not in stored and not any(differs(one, same) for one in held)
     return isinstance(part, ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant) and all(
-        _is_one(training, one, names, stored) for one in ast.iter_child_nodes(part) if isinstance(one, ast.expr)
+        _is_one(training, one, names, stored, same) for one in ast.iter_child_nodes(part) if isinstance(one, ast.expr)
     )
 
 

@@ -140,6 +140,8 @@ class Move:
             run.sizes[after] = self.of(run.sizes[before])
         if before in run.known_models:
             run.known_models.add(after)
+        if before in run.used:
+            run.used.setdefault(after, set()).update(run.used[before])
 
     def _thing(self, thing: Obj) -> Obj:
         run = self._run

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from dsmigrate.codemod.analysis.conditions import Condition, either
+from dsmigrate.codemod.analysis.conditions import MAYBE, Condition, either
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.picks import picked_here
+from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.values import Choice, Const, Tensor, TensorKind, Value, each
 
 _KEEPS = frozenset(
@@ -76,29 +79,34 @@ def _beside_nothing(value: Value) -> list[Tensor]:
     )
 
 
-def powered(of: Tensor, power: Value) -> Value | None:
+def powered(of: Tensor, power: Value) -> Tensor | None:
     """A power of a norm."""
     if of.kind not in _NORMS or not isinstance(power, Const) or not isinstance(power.value, int | float):
         return None
     return replace(of, power=of.power * power.value)
 
 
-def norm_of(tensors: tuple[Tensor, ...]) -> Tensor | None:
-    """The second norm of one gradient, or of the norms of several."""
-    if len({one.of for one in tensors}) != 1:
-        return None
-    if all(one.kind is TensorKind.GRADIENT for one in tensors):
-        return replace(tensors[0], kind=TensorKind.EACH_NORM, power=1.0, varies=False, picked=_either(tensors))
-    if all(one.kind in _NORMS and one.power == 1 for one in tensors):
-        return replace(tensors[0], kind=TensorKind.NORM, picked=_either(tensors))
+def norm_of(tensors: tuple[Tensor, ...]) -> Value | None:
+    """The second norm of one gradient, or of the norms of several; one for each model that they may be of."""
+    if tensors and all(one.kind is TensorKind.GRADIENT for one in tensors):
+        return _of_each_model(tensors, kind=TensorKind.EACH_NORM, power=1.0, varies=False)
+    if tensors and all(one.kind in _NORMS and one.power == 1 for one in tensors):
+        return _of_each_model(tensors, kind=TensorKind.NORM)
     return None
 
 
-def summed(tensors: tuple[Tensor, ...]) -> Tensor | None:
-    """A sum of squared norms."""
-    if len({one.of for one in tensors}) == 1 and all(one.kind in _NORMS and one.power == 2 for one in tensors):
-        return replace(tensors[0], kind=TensorKind.NORM, picked=_either(tensors))
+def summed(tensors: tuple[Tensor, ...]) -> Value | None:
+    """A sum of squared norms; one for each model that they may be of."""
+    if tensors and all(one.kind in _NORMS and one.power == 2 for one in tensors):
+        return _of_each_model(tensors, kind=TensorKind.NORM)
     return None
+
+
+def _of_each_model(tensors: tuple[Tensor, ...], **changes: Any) -> Value:
+    found: dict[Value | None, list[Tensor]] = defaultdict(list)
+    for one in tensors:
+        found[one.of].append(one)
+    return choose((MAYBE, replace(several[0], picked=_either(several), **changes)) for several in found.values())
 
 
 def norms_in(run: Machine, value: Value) -> tuple[Tensor, ...]:
@@ -121,6 +129,6 @@ def is_second(norm: Value) -> bool:
     return all(isinstance(one, Const) and one.value in {2, None, "fro"} for one in options)
 
 
-def _either(tensors: tuple[Tensor, ...]) -> Condition | None:
+def _either(tensors: Iterable[Tensor]) -> Condition | None:
     picks = [one.picked for one in tensors]
     return None if None in picks else either(*(one for one in picks if one is not None))

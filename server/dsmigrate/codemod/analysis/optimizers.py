@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.code import said
+from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.site import Site
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Obj, Tup, Value, each
+from dsmigrate.codemod.analysis.values import UNBOUND, Const, Kind, Obj, Tensor, Tup, Value, each
 from dsmigrate.codemod.program.module import Module
 
 TYPES: dict[str, tuple[tuple[str, ...], dict[str, object]]] = {
@@ -25,8 +27,81 @@ TYPES: dict[str, tuple[tuple[str, ...], dict[str, object]]] = {
     "Adamax": (("lr", "betas", "eps", "weight_decay"), {}),
 }
 """torch's optimizers that DeepSpeed makes by name: positional options behind the parameters; torch's defaults that differ."""
+_MOMENTUM = {"SGD": "momentum", "Adam": "", "AdamW": "", "NAdam": "", "RAdam": "", "Adamax": ""}
+"""The option without which an optimizer has no momentum, "" for one that always has; of the others that is not known."""
 _HOW = frozenset({"foreach", "fused", "capturable", "differentiable", "maximize"})
 _USES = (Happening.STATE, Happening.RESTORE, Happening.RATE_WRITE, Happening.HOOK)
+
+
+def makings(training: Training) -> Iterator[Event]:
+    """Where the optimizers of a training are made."""
+    for event in training.events(Happening.MADE):
+        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"]):
+            yield event
+
+
+def given_by_name(event: Event) -> dict[str, Value]:
+    """The options that an optimizer is made with; those of torch's without a name by their places."""
+    kinds = {_kind(one) for one in each(event["what"])}
+    positions = TYPES[kinds.pop()][0] if len(kinds) == 1 and kinds <= TYPES.keys() else ()
+    placed = dict(zip(positions, getattr(event["arguments"], "items", ()), strict=False))
+    named = {name.removeprefix("arg_"): value for name, value in event.what.items() if name.startswith("arg_")}
+    return placed | named
+
+
+def moved_unused(training: Training) -> tuple[bool, bool] | None:
+    """Whether weight decay, and momentum, move a weight whose gradient is zero; None where the options are not known."""
+    decays = keeps_moving = False
+    made = list(makings(training))
+    if not training.optimizers <= {one for event in made for one in each(event["what"])}:
+        return None
+    for event in made:
+        given = given_by_name(event)
+        groups = _groups(event["params"])
+        for thing in each(event["what"]):
+            kind = _kind(thing)
+            if kind not in _MOMENTUM or groups is None:
+                return None
+            defaults = {"weight_decay": Const(TYPES[kind][1].get("weight_decay", 0.0)), "momentum": Const(0)} | given
+            momentum = _MOMENTUM[kind]
+            decays = decays or any(_may_be(group, defaults, "weight_decay") for group in groups)
+            keeps_moving = keeps_moving or not momentum or any(_may_be(group, defaults, momentum) for group in groups)
+    for event in training.events(Happening.RATE_WRITE):
+        if training.is_optimizer(event["of"]) and event["key"] != Const("lr"):
+            return None
+    return decays, keeps_moving
+
+
+def _kind(thing: Value) -> str:
+    return thing.made_by.removeprefix("torch.optim.") if isinstance(thing, Obj) and thing.cls is None else ""
+
+
+def _may_be(group: Obj | None, defaults: dict[str, Value], name: str) -> bool:
+    """Whether a group's option may be something else than 0."""
+    value = defaults[name] if group is None else group.value_of(name, defaults[name])
+    return any(not isinstance(one, Const) or bool(one.value) for one in each(value))
+
+
+def _groups(params: Value) -> set[Obj | None] | None:
+    """The groups of an optimizer, None for its parameters without one; None where that is not known."""
+    found: set[Obj | None] = set()
+    pending, seen = list(each(params)), set[Value]()
+    while pending:
+        one = pending.pop()
+        if one in seen or one is UNBOUND:
+            continue
+        seen.add(one)
+        if isinstance(one, Tensor):
+            found.add(None)
+        elif isinstance(one, Tup):
+            pending += [inner for item in one.items for inner in each(item)]
+        elif isinstance(one, Obj) and one.kind is Kind.DICT and not one.has(REST):
+            found.add(one)
+        elif isinstance(one, Obj) and one.kind in {Kind.LIST, Kind.SET, Kind.ITERATOR}:
+            pending += [inner for item in one.own.values() for inner in each(item)]
+        else:
+            return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +120,7 @@ class Moved:
 
 def moved(training: Training, site: Site) -> Moved | str:
     """The optimizer of a training as a config's; why it cannot be one."""
-    made = [
-        event
-        for event in training.events(Happening.MADE)
-        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])
-    ]
+    made = list(makings(training))
     if len({event.node for event in made}) != 1:
         return f"{len({event.node for event in made})} places make it"
     event = made[0]

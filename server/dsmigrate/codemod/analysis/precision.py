@@ -75,7 +75,7 @@ def _within(run: Run, blocks: list[Block]) -> Precision:
     dtypes: list[tuple[Condition, Value]] = []
     for condition, manager in options_of(blocks[0].label or NONE):
         if isinstance(manager, Obj) and manager.made_by in AUTOCAST:
-            dtype = _type_of(manager)
+            dtype = type_of(manager)
             found = Precision(both(condition, truth(run, switch_of(manager)), negate(_is_full(dtype))), _plain(dtype))
         else:
             outer = _within(run, blocks[1:])
@@ -96,7 +96,7 @@ def _argument(manager: Obj, name: str, index: int, default: Value) -> Value:
     return manager.own.get(name, manager.own.get(index, default))
 
 
-def _type_of(manager: Obj) -> Value:
+def type_of(manager: Obj) -> Value:
     """The type of an autocast region; float16 where the script leaves it out on a GPU, bfloat16 on a CPU."""
     found = _argument(manager, "dtype", 1, NONE)
     if found != NONE:

@@ -201,15 +201,17 @@ def is_after(training: Training, name: str, group: Group) -> bool:
     )
 
 
-def device_of(training: Training, group: Group) -> Value | None:
-    """The number of the device that the script chooses for a process; None where it chooses none by a number."""
+def device_of(training: Training, group: Group) -> Event | None:
+    """Where the script chooses the device of a process by a number; None where it does not."""
     for event in training.events(Happening.DEVICE):
         if _number(event["device"]) and spawn_around(training.analysis, event.block) is group.spawn:
-            return event["device"]
+            return event
     return None
 
 
 def _number(value: Value) -> bool:
+    if isinstance(value, Choice):
+        return all(_number(one) for _, one in options_of(value))
     if isinstance(value, Const):
         return isinstance(value.value, int) and not isinstance(value.value, bool)
     return isinstance(value, Expr) and value.op in {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from dsmigrate.codemod.analysis import attributes, calls, expressions, iteration, statements
+from dsmigrate.codemod.analysis import attributes, by_use, calls, expressions, iteration, statements
 from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.events import Block
 from dsmigrate.codemod.analysis.machine import Given, Machine, OnYield
@@ -72,7 +72,7 @@ class Run(Machine):
 
     def call(self, function: Value, given: Given, node: ast.AST) -> Value:
         """Call a value; of several, each under its condition."""
-        return calls.call(self, function, given, node)
+        return by_use.given(self, calls.call(self, function, given, node), given, node)
 
     def call_member(self, of: Value, name: str, given: Given, node: ast.AST) -> Value:
         """Call a method."""

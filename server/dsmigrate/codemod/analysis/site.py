@@ -416,9 +416,29 @@ def _holders(
                 continue
             if said:
                 aliases.append(said[0])
-            elif obj.cls is not None and "of" not in obj.own:
+            elif obj.cls is not None and "of" not in obj.own and _needs_engine(training, moment, obj):
                 left.append(str(obj.cls.data["name"]))
     return tuple(dict.fromkeys(aliases)), frozenset(stale), tuple(dict.fromkeys(left))
+
+
+def _needs_engine(training: Training, moment: Moment, holder: Obj) -> bool:
+    """Whether the wrapped model is asked behind a place for more than the plain one gives, where a name leads to its holder."""
+    for event in training.events(*_OF_WRAPPER):
+        if event.number > moment.number and any(holder in scope.values() for scope in event.names):
+            name = event.what.get("name")
+            if not (isinstance(name, Const) and name.value in _ALIKE) and any(
+                training.is_wrapped(value) for value in event.what.values()
+            ):
+                return True
+    return False
+
+
+_ALIKE = frozenset({"apply", "buffers", "children", "modules", "parameters", "training"})
+"""What a plain model gives as its wrapper does: no names with ``module.``."""
+_OF_WRAPPER = (
+    Happening.FORWARD, Happening.BACKWARD, Happening.STATE, Happening.RESTORE, Happening.SAVE, Happening.COPY, Happening.SYNC,
+    Happening.COMPILED, Happening.HOOK, Happening.OPAQUE, Happening.ZERO_GRAD, Happening.ACCESS, Happening.KIND_TEST, Happening.PARAMETERS,
+)  # fmt: skip
 
 
 def _read_later(module: Module, node: ast.stmt, function: ast.AST | None, name: str) -> bool:

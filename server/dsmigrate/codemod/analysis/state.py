@@ -194,14 +194,14 @@ def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Valu
 
 
 def _narrowed(found: dict[Value, Condition], at: Meeting) -> dict[Value, Condition]:
-    """Fewer values: plain data becomes one unknown, things stay, without their conditions."""
+    """Fewer values: plain data becomes one unknown, things stay."""
     kept: dict[Value, Condition] = {}
     plain: list[Value] = []
-    for value in found:
+    for value, condition in found.items():
         if isinstance(value, Const | Expr):
             plain.append(value)
         else:
-            kept[value] = MAYBE
+            kept[value] = condition
     if plain:
         varies = any(map(may_vary, plain)) or any(condition.varies for condition in found.values())
         known = [value for value in plain if isinstance(value, Expr) and value.op == "one of"]

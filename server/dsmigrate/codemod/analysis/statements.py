@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import define_class
@@ -16,6 +17,7 @@ from dsmigrate.codemod.analysis.iteration import each_item
 from dsmigrate.codemod.analysis.library import library_name
 from dsmigrate.codemod.analysis.machine import DEAD, Exit, Machine
 from dsmigrate.codemod.analysis.managers import within
+from dsmigrate.codemod.analysis.narrowing import narrow, narrowed
 from dsmigrate.codemod.analysis.state import Changes
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lazy, Lib, Obj, Value, each, may_vary
 
@@ -57,7 +59,19 @@ def _if(run: Machine, node: ast.If) -> Condition:
     condition = run.truth(run.value(node.test))
     if not run.comes_back():
         return DEAD
-    return run.branch(condition, lambda: run.body(node.body), lambda: run.body(node.orelse), node)
+    dead: set[bool] = set()
+
+    def arm(body: list[ast.stmt], *, holds: bool) -> Condition:
+        with narrowed(run, node.test, holds=holds, others=node.orelse if holds else node.body):
+            left = run.body(body)
+        if left is DEAD:
+            dead.add(holds)
+        return left
+
+    left = run.branch(condition, partial(arm, node.body, holds=True), partial(arm, node.orelse, holds=False), node)
+    if len(dead) == 1:
+        narrow(run, node.test, holds=not dead.pop())
+    return left
 
 
 def _while(run: Machine, node: ast.While) -> Condition:

@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.values import (
     TRUE_VALUE,
     Const,
     Expr,
+    Lib,
     Member,
     Obj,
     Tensor,
@@ -60,6 +61,12 @@ _STAYS = frozenset(
 )
 """What gives a tensor of the same content."""
 _SHAPES = frozenset(["view", "reshape", "flatten", "unsqueeze", "expand", "expand_as", "view_as"])
+_TURNS = frozenset(["T", "mT", "H", "mH", "t", "permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "adjoint",
+                    "rearrange"])  # fmt: skip
+"""What gives other strides to the same numbers. Not ``expand``: DDP cannot send such a parameter either."""
+_DENSE = frozenset(["contiguous", "view", "view_as", "reshape", "flatten", "ravel", "tensor", "cat", "concat", "stack", "matmul",
+                    "mm", "bmm", "ascontiguousarray"])  # fmt: skip
+"""What gives a contiguous tensor, of whatever it is given."""
 _NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
     [
@@ -89,6 +96,7 @@ _ASKED = frozenset(["size", "dim", "numel", "nelement", "stride", "element_size"
 _HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
 
 
+_PLAIN = (NONE, Lib("torch.contiguous_format"), Lib("torch.preserve_format"))
 _WITHOUT = frozenset({"torch.no_grad", "torch.inference_mode"})
 _GRADIENT_REGIONS = _WITHOUT | {"torch.enable_grad", "torch.set_grad_enabled"}
 
@@ -109,8 +117,8 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
             return FALSE_VALUE
     if name in _ABOUT - _ASKED:
         return Expr("about", of.kind.value, name, node)
-    if name in {"data", "T"}:
-        return replace(of, detached=of.detached or name == "data")
+    if name in {"data", "T", "mT", "H", "mH"}:
+        return replace(of, detached=of.detached or name == "data", turned=of.turned or name in _TURNS)
     if name in {"grad_fn", "is_quantized"}:
         return run.unread(node, [of])
     if (
@@ -144,14 +152,64 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
         if name in {"to", "cuda"} and of.kind is TensorKind.DATA:
             run.event(Happening.MOVED, node, of=of)
             of = replace(of, batch=None)
-        return replace(of, detached=of.detached or name.startswith("detach"), scalar=of.scalar and name not in _SHAPES)
+        scalar = of.scalar and name not in _SHAPES
+        turned = is_turned(of, name, given)
+        return replace(of, detached=of.detached or name.startswith("detach"), scalar=scalar, turned=turned)
     if name == "register_hook":
         return NONE
     if name.endswith("_") and not name.startswith("__"):
         changed_in_place(run, of, node, name, given.all())
         return of
     others = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
-    return joined_tensor([of, *others])
+    made = joined_tensor([of, *others])
+    return replace(made, turned=is_turned(made, name, given))
+
+
+def is_turned(of: Tensor, name: str, given: Given) -> bool:
+    """Whether what a method or a function of a library makes of a tensor may not be contiguous."""
+    layout = given.named.get("memory_format")
+    if layout is not None:
+        return lays_out(layout) or (of.turned and layout != Lib("torch.contiguous_format"))
+    name = name.rpartition(".")[2]
+    return name in _TURNS or (of.turned and name not in _DENSE)
+
+
+def lays_out(memory_format: Value) -> bool:
+    """Whether a memory format may be another than the plain one."""
+    return any(one not in _PLAIN for one in each(memory_format))
+
+
+def may_be_turned(value: Value) -> bool:
+    """Whether a tensor, read or not, may not be contiguous."""
+    for one in each(value):
+        match one:
+            case Tensor():
+                found = one.turned
+            case Member(of=of, name=name) | Expr(op="field", args=(of, str(name))):
+                found = name in _TURNS or may_be_turned(of)
+            case Expr(op="unknown", args=(ast.Call() as call, *_)):
+                found = _says_turned(call)
+            case Expr(op="+" | "-" | "*" | "/", args=args):
+                found = any(may_be_turned(part) for part in args if isinstance(part, Expr | Tensor | Member))
+            case _:
+                found = False
+        if found:
+            return True
+    return False
+
+
+def _says_turned(node: ast.expr) -> bool:
+    """The same of a chain of attributes and methods of something that is not read."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        if isinstance(node, ast.Attribute):
+            if node.attr in _TURNS:
+                return True
+            if node.attr not in _STAYS or node.attr in _DENSE:
+                return False
+            node = node.value
+        else:
+            node = node.func
+    return False
 
 
 def _backward_options(given: Given) -> dict[str, Value]:
@@ -185,7 +243,7 @@ def tensor_attribute_written(run: Machine, of: Tensor, name: str, value: Value, 
         kind = Happening.ZERO_GRAD if value == NONE else Happening.GRADIENT_WRITE
         run.event(kind, node, of=of, value=value)
     elif name == "data" and of.kind is TensorKind.PARAMETER:
-        run.event(Happening.WEIGHT_WRITE, node, of=of, name=Const("data"))
+        run.event(Happening.WEIGHT_WRITE, node, of=of, name=Const("data"), turned=Const(may_be_turned(value)))
     elif name == "data" and of.kind is TensorKind.GRADIENT:
         run.event(Happening.GRADIENT_WRITE, node, of=of, value=value)
     elif name == "requires_grad" and of.kind is TensorKind.PARAMETER:

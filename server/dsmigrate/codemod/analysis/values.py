@@ -219,10 +219,11 @@ class Tensor(Interned):
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
-    rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
-    parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised. ``given``: the
-    calls that gave it as it is, or up to a factor. ``factors``: by what it was multiplied since its forwards, as text.
-    ``batch``: the keys by which it was taken from what a loader gives, while it stays where that is; None otherwise.
+    rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions; ``turned``: it may not be
+    contiguous. ``picked``: of which parameters it is, as a condition on them; None: of all. ``power``: to which power a
+    norm is raised. ``given``: the calls that gave it as it is, or up to a factor. ``factors``: by what it was multiplied
+    since its forwards, as text. ``batch``: the keys by which it was taken from what a loader gives, while it stays where
+    that is; None otherwise.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -232,6 +233,7 @@ class Tensor(Interned):
     detached: bool = False
     varies: bool = True
     scalar: bool = False
+    turned: bool = False
     picked: Condition | None = None
     power: float = 0.0
     given: frozenset[Forward] = frozenset()
@@ -532,6 +534,7 @@ def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
             factors=made.factors | tensor.factors,
             scaler=made.scaler or tensor.scaler,
             varies=made.varies or tensor.varies,
+            turned=made.turned or tensor.turned,
         )
     return made
 

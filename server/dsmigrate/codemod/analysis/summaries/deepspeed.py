@@ -74,6 +74,11 @@ def _told(asked: Call, of: Value) -> Value:  # noqa: ARG001
     return NONE
 
 
+@method(Role.ENGINE, "torch_autocast_enabled")
+def _setting(asked: Call, of: Value) -> Value:  # noqa: ARG001
+    return asked.run.unread(asked.node)
+
+
 # -- what converted scripts take from ds_compat ----------------------------------------------------------------------
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.library import forward, opaque, parameters_in, run_functions
 from dsmigrate.codemod.analysis.machine import Given
-from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
+    CHOSEN,
     MAKERS,
     PARALLEL,
     Call,
@@ -22,14 +22,11 @@ from dsmigrate.codemod.analysis.values import (
     NONE,
     TRUE_VALUE,
     Const,
-    Expr,
     Kind,
+    Lib,
     Obj,
-    Tensor,
-    TensorKind,
     Tup,
     Value,
-    each,
 )
 
 ALIASES.update(
@@ -53,6 +50,7 @@ classes(Role.MODEL, "timm.create_model timm.models.create_model timm.models.fact
         "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
         "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
 classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
+ALIASES.update({f"ultralytics.utils.{name}": "tqdm.tqdm" for name in ("TQDM", "tqdm.TQDM")})
 ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})
 
 
@@ -80,24 +78,17 @@ MAKERS[Role.FRAMEWORK] = _make_framework
           "timm.optim.optim_factory.create_optimizer_v2", "timm.optim.create_optimizer_v2")  # fmt: skip
 def _timm_optimizer(asked: Call) -> Value:
     run = asked.run
-    model = run.settle(
-        asked.get(1, "model", NONE)
-        if asked.name.endswith("create_optimizer")
-        else asked.get(0, "model_or_params", NONE)
+    is_old = asked.name.endswith("create_optimizer")
+    model = run.settle(asked.get(1, "model", NONE) if is_old else asked.get(0, "model_or_params", NONE))
+    made = run.make(Kind.LIBRARY, asked.node, made_by=f"timm.optim.{CHOSEN}")
+    MAKERS[Role.OPTIMIZER](Call(run, made.made_by, Given((parameters_in(run, (model,)),)), asked.node), made)
+    options = asked.get(0, "args", NONE)
+    run.put(
+        made,
+        "chosen",
+        run.attribute(options, "opt", asked.node) if options != NONE and is_old else asked.get(1, "opt", NONE),
     )
-    made = run.make(Kind.LIBRARY, asked.node, made_by="timm.optim.Unnamed")
-    params = _parameters(model)
-    MAKERS[Role.OPTIMIZER](Call(run, "timm.optim.Unnamed", type(asked.given)((params,)), asked.node), made)
     return made
-
-
-def _parameters(model: Value) -> Value:
-    found = [
-        one if isinstance(one, Tensor) else Tensor(TensorKind.PARAMETER, one, varies=False)
-        for one in each(model)
-        if isinstance(one, Obj | Expr | Tensor)
-    ]
-    return choose((MAYBE, one) for one in found) if found else NONE
 
 
 @function(
@@ -114,6 +105,14 @@ def _timm_scheduler(asked: Call) -> Value:
     run.put(made, "optimizer", optimizer)
     run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=optimizer)
     return Tup((made, run.unread(asked.node, tag="epochs")))
+
+
+@function("hydra.utils.instantiate", "hydra.utils.call", "hydra_zen.instantiate")
+def _instantiate(asked: Call) -> Value:
+    """What a config names is called: its code is not read."""
+    run_functions(asked.run, asked.given, asked.node)
+    asked.run.handed.add(asked.node)
+    return opaque(asked.run, Lib(asked.name), asked.given, asked.node)
 
 
 _SCHEDULES = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_scheduler", "get_constant_schedule",
@@ -210,6 +209,14 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
 @method(Role.AVERAGED, "__call__")
 def _averaged_forward(asked: Call, of: Value) -> Value:
     return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE
+
+
+@function("fvcore.common.checkpoint.Checkpointer", "detectron2.checkpoint.DetectionCheckpointer")
+def _checkpointer(asked: Call) -> Value:
+    """What loads files into a model, and saves it: the one in DistributedDataParallel, which it looks for."""
+    model = asked.run.settle(asked.get(0, "model", NONE))
+    asked.run.event(Happening.RESTORE, asked.node, of=model, content=NONE, library=TRUE_VALUE)
+    return asked.run.unread(asked.node, asked.given.all())
 
 
 @function(

@@ -15,6 +15,7 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
     LARGEST,
     MAYBE,
     TRUE,
@@ -589,7 +590,9 @@ def _number(asked: Call) -> Value:
     tensors = [one for value in args for one in run.things_in(value) if isinstance(one, Tensor)]
     if tensors:
         norm = summed(norms_in(run, args[0])) if name == "sum" else args[0] if name in {"float", "abs"} else None
-        if isinstance(norm, Tensor) and norm.kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+        if norm is not None and all(
+            isinstance(one, Tensor) and one.kind in {TensorKind.NORM, TensorKind.EACH_NORM} for one in each(norm)
+        ):
             return norm
         if name in {"sum", "abs", "max", "min", "round"}:
             return joined_tensor(tensors)
@@ -768,9 +771,18 @@ def _add_argument(asked: Call, of: Value) -> Value:
     name = str(name).lstrip("-").replace("-", "_")
     parser = of.data.get("parser", of)
     options = parser.data.setdefault("options", {})
+    condition = both(*asked.run.conditions)
+    first = options.get(name)
+    if (
+        first
+        and first["flags"]
+        and first["node"] is not asked.node
+        and both(first["condition"], condition) is not FALSE
+    ):
+        first["flags"] = list(dict.fromkeys((*first["flags"], *flags)))  # whose default and type argparse takes
+        return NONE
     options[name] = {
-        "flags": flags, "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions),
-        **asked.given.named,
+        "flags": flags, "node": asked.node, "module": asked.run.frame.module, "condition": condition, **asked.given.named,
     }  # fmt: skip
     return NONE
 
@@ -966,7 +978,7 @@ def _spawn(asked: Call) -> Value:
     first = Expr("process", asked.node, varies=True)
     run.event(
         Happening.SPAWN, asked.node, function=asked.get(0, "fn"), count=asked.get(2, "nprocs", Const(1)), args=given,
-        join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name),
+        join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name), method=asked.get(5, "start_method", Const("spawn")),
     )  # fmt: skip
     ahead = len(run.stops)
     with run.inside(BlockKind.SPAWNED, asked.node, asked.get(0, "fn")):
@@ -975,13 +987,37 @@ def _spawn(asked: Call) -> Value:
     return NONE
 
 
+MADE_FOR_A_START = ("Queue", "JoinableQueue", "SimpleQueue", "Lock", "RLock", "Event", "Barrier", "Semaphore", "BoundedSemaphore",
+                    "Condition")  # fmt: skip
+"""What multiprocessing makes for one way to start processes: it cannot be handed to one that is started otherwise."""
+
+
 @function("multiprocessing.get_context", "torch.multiprocessing.get_context")
 def _context(asked: Call) -> Value:
-    return Lib(asked.name.rpartition(".")[0])
+    method = asked.run.settle(asked.get(0, "method", NONE))
+    is_default = method in (NONE, Const("fork"))
+    return Lib(asked.name.rpartition(".")[0] if is_default else "multiprocessing.context.SpawnContext")
+
+
+@function(*(f"torch.multiprocessing.{name}" for name in MADE_FOR_A_START))
+def _made_for_a_start(asked: Call) -> Value:
+    return asked.run.unread(asked.node, asked.given.all())
+
+
+@function("multiprocessing.set_start_method", "torch.multiprocessing.set_start_method")
+def _start_method(asked: Call) -> Value:
+    run = asked.run
+    run.event(Happening.ACCESS, asked.node, of=Lib("multiprocessing"), name=Const("set_start_method"),
+              value=run.settle(asked.get(0, "method", NONE)))  # fmt: skip
+    return NONE
 
 
 @function(
-    "multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread"
+    "multiprocessing.Process",
+    "torch.multiprocessing.Process",
+    "multiprocessing.context.Process",
+    "multiprocessing.context.SpawnContext.Process",
+    "threading.Thread",
 )
 def _process(asked: Call) -> Value:
     run = asked.run

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.conditions import MAYBE, Literal, options_of
-from dsmigrate.codemod.analysis.containers import REST
+from dsmigrate.codemod.analysis.containers import REST, add_rest
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
@@ -26,7 +26,7 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     function,
     method,
 )
-from dsmigrate.codemod.analysis.tensors import changed_in_place
+from dsmigrate.codemod.analysis.tensors import changed_in_place, lays_out, may_be_turned
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -255,7 +255,7 @@ def _seed(asked: Call) -> Value:
 
 @function("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
           "torch.set_num_threads", "torch.cuda.reset_peak_memory_stats", "torch.set_printoptions", "torch.backends.cudnn.flags",
-          "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.multiprocessing.set_start_method",
+          "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms",
           "torch.multiprocessing.set_sharing_strategy", "torch.cuda.init", "torch.cuda.set_rng_state", "torch.set_rng_state")  # fmt: skip
 def _nothing(asked: Call) -> Value:  # noqa: ARG001
     return NONE
@@ -398,6 +398,10 @@ def _make_model(asked: Call, made: Obj) -> None:
                     run.put(made, REST, value)
         for index, value in enumerate(items):
             run.put(made, index, value)
+        for value in asked.given.more:  # Sequential(*base.children())
+            for one in run.things_in(value):
+                if is_module(run, one):
+                    add_rest(run, made, one)
         return
     if asked.given.more or any(isinstance(one, Expr) for one in asked.given.all()):
         return
@@ -421,6 +425,8 @@ def _make_region(asked: Call, made: Obj) -> None:
 def _make_sampler(asked: Call, made: Obj) -> None:
     for name, value in asked.given.named.items():
         asked.run.put(made, name, value)
+    if asked.name == "torch.utils.data.BatchSampler":
+        asked.run.put(made, "batch_size", asked.get(1, "batch_size", NONE))
 
 
 MAKERS.update(
@@ -463,7 +469,8 @@ def _parameter(asked: Call) -> Value:
     run = asked.run
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
     data = run.settle(asked.get(0, "data", NONE))
-    made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
+    scalar = isinstance(data, Tensor) and data.scalar
+    made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=scalar, turned=may_be_turned(data))
     dtype = next((word for part in ast.walk(asked.node) if (word := _written_type(part))), None)
     if dtype is not None:
         run.event(Happening.PRECISION, asked.node, of=made, name=Const("dtype"), value=Lib(f"torch.{dtype}"))
@@ -591,7 +598,7 @@ def _moved(asked: Call, of: Value) -> Value:
         asked.run.event(Happening.PLACED, asked.node, of=of, device=asked.get(0, "device", Const(name)))
     if not any(is_module(asked.run, one) for one in each(of)):
         asked.run.event(Happening.MOVED, asked.node, of=of)
-    if asked.given.named.get("memory_format") == Lib("torch.channels_last"):
+    if lays_out(asked.get(None, "memory_format", NONE)):
         asked.run.event(Happening.ACCESS, asked.node, of=of, name=Const("memory_format"))
     kind = asked.given.named.get("dtype", kinds[0] if kinds and name in {"to", "type"} else None)
     kind = Lib(f"torch.{name}") if name in _CASTS else kind
@@ -670,8 +677,7 @@ def _add_module(asked: Call, of: Value) -> Value:
             if of.turn == asked.run.turn:
                 asked.run.put(of, count, name)
             else:
-                now = of.get(REST, UNBOUND)
-                asked.run.put(of, REST, name if now is UNBOUND else choose([(MAYBE, now), (MAYBE, name)]))
+                add_rest(asked.run, of, name)
         elif isinstance(name, Const):
             asked.run.put(of, name.value, asked.get(1, "module"))
     return of if asked.name == "append" else NONE
@@ -907,7 +913,7 @@ def total_norm(run: Machine, parameters: Value) -> Value:
         if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT}
     )
     each_norm = norm_of(gradients) if len(gradients) == len(tensors) else None
-    found = norm_of((each_norm,)) if each_norm is not None else None
+    found = norm_of(norms_in(run, each_norm)) if each_norm is not None else None
     return Tensor(varies=False) if found is None else found
 
 
@@ -943,7 +949,7 @@ def _of_norms(asked: Call) -> Value:
     norms = norms_in(asked.run, asked.run.settle(asked.get(0, "tensors", NONE)))
     if (
         norms
-        and len({(one.kind, one.of, one.power) for one in norms}) == 1
+        and len({(one.kind, one.power) for one in norms}) == 1
         and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}
     ):
         found: Value | None
@@ -951,11 +957,11 @@ def _of_norms(asked: Call) -> Value:
             case "sum":
                 found = summed(norms)
             case "sqrt" | "square" | "pow" as name:
-                found = powered(
-                    norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2)
-                )
+                power = asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2)
+                powers = [powered(one, power) for one in norms]
+                found = choose((MAYBE, one) for one in powers if one is not None) if None not in powers else None
             case _:
-                found = norms[0]
+                found = choose((MAYBE, one) for one in norms)
         if found is not None:
             return found
     return call_unlisted(asked.run, asked.name, asked.given, asked.node)
