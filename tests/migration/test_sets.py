@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from dsmigrate.codemod.model import Options, Status
+from dsmigrate.migration import together
 from dsmigrate.migration.job import Job, Outcome, run
 from dsmigrate.migration.placement import place, writes
 from dsmigrate.migration.sets import flattened, project_root, reconcile
@@ -39,6 +40,17 @@ def test_what_a_script_outside_runs_too_stands_under_a_test_for_the_engine(tmp_p
     )
     assert (compat.job.path.name, compat.is_new) == ("ds_compat.py", True)
     assert b"def is_engine(" in (compat.result.new_source or b"")
+
+
+def test_where_many_scripts_run_a_module_none_of_them_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A toolkit has hundreds of recipes that run its modules; each would take seconds."""
+    runs = "import engine\n\nif __name__ == '__main__':\n    engine.load()\n"
+    others = {f"other_{number}.py": runs for number in range(9)}
+    write(tmp_path, {"train.py": ENTRY, "engine.py": ENGINE + "\n    def load():\n        pass\n", **others})
+    monkeypatch.setattr(together, "runs_of", lambda *_: pytest.fail("a script outside was read"))
+    outcomes = migrate(tmp_path, "train.py")
+    (change,) = [change for one in outcomes for change in one.result.changes if change.code == "MG120"]
+    assert change.message.startswith("train_one_epoch runs with other models too")
 
 
 MAKER = """

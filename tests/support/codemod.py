@@ -53,6 +53,7 @@ class Conversion:
     looked_at: tuple[str, ...] = ()
     runs: frozenset[tuple[str, int]] = frozenset()
     changes: frozenset[tuple[str, int]] = frozenset()
+    alters: frozenset[tuple[str, int]] = frozenset()
     directories: frozenset[str] = frozenset()
     makers: frozenset[tuple[str, int]] = frozenset()
 

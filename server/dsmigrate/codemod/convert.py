@@ -12,8 +12,9 @@ from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
 from dsmigrate.codemod.analysis.conditions import forget
 from dsmigrate.codemod.analysis.directories import Directories, uses_of
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.optimizers import given_by_name, makings
 from dsmigrate.codemod.analysis.training import trainings
-from dsmigrate.codemod.analysis.values import Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Obj
 from dsmigrate.codemod.audit import audited
 from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
 from dsmigrate.codemod.decision import Decision
@@ -61,8 +62,9 @@ class Compat:
 class Conversion:
     """What a conversion gives: results by path, that of the file which makes the engine with the config.
 
-    ``runs`` is what the script runs of the project, ``changes`` where it changes what is run. ``directories`` are the names
-    of checkpoints that become directories, ``makers`` the functions that make its engines.
+    ``runs`` is what the script runs of the project, ``changes`` where it changes what is run, ``alters`` where the change
+    does not suit all that run it. ``directories`` are the names of checkpoints that become directories, ``makers`` the
+    functions that make its engines.
     """
 
     entry: str
@@ -71,6 +73,7 @@ class Conversion:
     looked_at: tuple[str, ...] = ()
     runs: frozenset[Place] = frozenset()
     changes: frozenset[Place] = frozenset()
+    alters: frozenset[Place] = frozenset()
     directories: frozenset[str] = frozenset()
     makers: frozenset[Place] = frozenset()
 
@@ -417,6 +420,12 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
         looked_at,
         plan.runs,
         frozenset(plan.changes),
+        frozenset(
+            place_of(edit.module, edit.node)
+            for decision in plan.decisions
+            if not decision.suits_all
+            for edit in decision.edits
+        ),
         frozenset().union(
             *(facts.directories.names for facts, _ in plan.trainings if isinstance(facts.directories, Directories))
         ),
@@ -428,13 +437,10 @@ def _accumulation(facts: Facts, settled: Settled) -> Accumulation:
     """What memory and traffic of a training depend on."""
     training = facts.training
     names = {one.made_by.rpartition(".")[2] for one in training.optimizers if isinstance(one, Obj) and one.made_by}
-    params = {
-        name.removeprefix("arg_"): static_value(training.analysis, value)
-        for event in training.events(Happening.MADE)
-        if any(one in training.optimizers for one in each(event["what"]))
-        for name, value in event.what.items()
-        if name.startswith("arg_")
-    }
+    given = {name: value for event in makings(training) for name, value in given_by_name(event).items()}
+    params = {name: static_value(training.analysis, value) for name, value in given.items()}
+    if params.get("momentum", 0) is None and given["momentum"] != NONE:
+        params["momentum"] = True  # not known, but seldom given to be 0
     sends_each = not any(True for _ in training.events(Happening.SYNC))
     known = {name: value for name, value in params.items() if value is not None}
     name = names.pop() if len(names) == 1 else ""

@@ -15,8 +15,9 @@ from dsmigrate.codemod.analysis.values import Obj
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import AddArgument, AddParameter, Edit
-from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.arms import asks_for_engine, is_in_old_form
+from dsmigrate.codemod.program.edits import AddArgument, AddParameter, Edit, Insert
+from dsmigrate.codemod.program.module import Module, names_of
 from dsmigrate.languages import told
 
 IDEAS = (
@@ -39,7 +40,7 @@ IDEAS = (
     ),
 )
 Place: TypeAlias = tuple[str, int]
-"""A function, by its file and its first line; line 0 is the file's own code."""
+"""A function, by its file and its first line; line 0 is the file's own code, -1 what of it is run where it is the script."""
 
 
 def places_run(analysis: Analysis) -> frozenset[Place]:
@@ -56,7 +57,15 @@ def places_run(analysis: Analysis) -> frozenset[Place]:
 def place_of(module: Module, node: ast.AST) -> Place:
     """The function that a node stands in."""
     function = module.step(node).function
-    return module.path, 0 if function is None else function.lineno
+    if function is not None:
+        return module.path, function.lineno
+    is_main = any(
+        isinstance(one.node, ast.If) and ast.unparse(one.node.test) in _MAIN for one in module.step(node).around()
+    )
+    return module.path, -1 if is_main else 0
+
+
+_MAIN = frozenset(("__name__ == '__main__'", "'__main__' == __name__"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,9 @@ class Sharing:
     def fitted(self, decisions: Iterable[Decision]) -> Iterator[Decision | Clash]:
         """The decisions, with tests around what others run in its old form."""
         tested: dict[ast.AST | None, Edit] = {}
-        for decision in decisions:
+        for one in decisions:
+            left = tuple(edit for edit in one.edits if not _is_done(edit))
+            decision = one if len(left) == len(one.edits) else replace(one, edits=left)
             if decision.suits_all or not any(self.is_shared(edit.module, edit.node) for edit in decision.edits):
                 yield decision
                 continue
@@ -137,7 +148,7 @@ class Sharing:
     def is_shared(self, module: Module, node: ast.AST) -> bool:
         """Whether the function that a node stands in is run by others, or in this script with another model too."""
         function = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else module.step(node).function
-        place = (module.path, 0 if function is None else function.lineno)
+        place = place_of(module, node) if function is None else (module.path, function.lineno)
         if place in self.others:
             return True
         if function is None or function in self.facts.passing.functions or function is self.home:
@@ -163,3 +174,23 @@ class Sharing:
         near = [event for event in events if event.module is module and event.module.step(event.node).node is statement]
         names = (self.facts.engine(event) for event in [*near, *events] if event.module is module)
         return next((name for name in names if name is not None), None)
+
+
+def _is_done(edit: Edit) -> bool:
+    """Whether the conversion of another script has made an edit already."""
+    module, node = edit.module, edit.node
+    match edit:
+        case AddParameter(node=ast.FunctionDef() | ast.AsyncFunctionDef() as function, name=name):
+            return name in names_of(function).local and ast.unparse(function.args).endswith(f"{name}=None")
+        case AddArgument(node=ast.Call() as call, name=name):
+            return any(keyword.arg == name for keyword in call.keywords)
+    step = module.step(node)
+    if isinstance(edit, Insert) and all(isinstance(part, str) for line in edit.code for part in line):
+        added = ["".join(map(str, line)) for line in edit.code]
+        return any(
+            isinstance(one, ast.If)
+            and asks_for_engine(one.test)
+            and [ast.unparse(inner) for inner in one.body] == added
+            for one in step.body
+        )
+    return is_in_old_form(module, node)

@@ -61,7 +61,8 @@ class Outcome:
     ``modules`` are the other files of the same training, changed together with it or not at all; ``looked_at`` all
     files of it, resolved.
     ``runs`` are the functions of the project that the script runs, by file and first line (0: the file's own code),
-    ``changed`` those that its conversion changes, ``makers`` those that make an engine then. ``needs``: where
+    ``changed`` those that its conversion changes, ``altered`` those whose old form others need, ``makers`` those that
+    make an engine then. ``needs``: where
     ``ds_compat.py`` goes, and the names used of it.
     ``directories``: the names of checkpoints that become directories.
     ``is_launcher``: the file is no script but starts one.
@@ -75,6 +76,7 @@ class Outcome:
     looked_at: tuple[Path, ...] = ()
     runs: frozenset[Place] = frozenset()
     changed: frozenset[Place] = frozenset()
+    altered: frozenset[Place] = frozenset()
     makers: frozenset[Place] = frozenset()
     needs: tuple[Path, frozenset[str]] | None = None
     directories: frozenset[str] = frozenset()
@@ -257,6 +259,7 @@ def _outcome(file: Outcome, root: Path, found: Conversion, read_file: Callable[[
         looked_at=tuple(resolved(root / path) for path in found.looked_at),
         runs=frozenset((base / path, line) for path, line in found.runs),
         changed=frozenset((base / path, line) for path, line in found.changes),
+        altered=frozenset((base / path, line) for path, line in found.alters),
         makers=frozenset((base / path, line) for path, line in found.makers if line),
         needs=needs,
         directories=found.directories,

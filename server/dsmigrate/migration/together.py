@@ -38,13 +38,13 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     groups = _groups(found)
     while groups:
         group = groups.pop(0)
-        changed = frozenset[Place]().union(*(found[index].changed for index in group))
+        altered = frozenset[Place]().union(*(found[index].altered for index in group))
         makers = frozenset[Place]().union(*(found[index].makers for index in group))
         staying = [(one.job.path.name, one.runs) for index, one in enumerate(found) if index not in group]
         staying += [(name, runs) for name, runs in outside if not runs & makers]  # else they train with the engine
         others = {
             place: ", ".join(sorted({name for name, runs in staying if place in runs}))
-            for place in changed.intersection(frozenset().union(*(runs for _, runs in staying)))
+            for place in altered.intersection(frozenset().union(*(runs for _, runs in staying)))
         }
         if len(group) > 1 or others:
             jobs = [found[index].job for index in group]
@@ -117,10 +117,17 @@ def _outside(outcomes: Sequence[Outcome], caches: Mapping[Path | None, Cache]) -
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
         others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
-        if others:
-            others.sort(key=lambda job: job.path)
+        others.sort(key=lambda job: job.path)
+        if len(others) > _MOST_READ:
+            every = frozenset[Place]().union(*(one.changed - one.makers for one in outcomes))
+            found.append((others[0].path.name, frozenset(place for place in every if place[0] in paths)))
+        elif others:
             found += zip([job.path.name for job in others], runs_of(others, caches[model.project]), strict=True)
     return found
+
+
+_MOST_READ = 8
+"""Other scripts of a project that are read for what they run; more than these are taken to run all that changes."""
 
 
 def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:

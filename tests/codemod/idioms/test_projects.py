@@ -235,6 +235,39 @@ def test_a_process_group_that_another_script_sets_up_too_is_no_obstacle() -> Non
     assert "init_distributed" in text_of(found, "lab/start.py")
 
 
+MEASURED = """
+class Stepper:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def __call__(self, loss, parameters):
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return norm
+"""
+
+
+@pytest.mark.parametrize("stepper", [STEPPER, f"import torch\n{MEASURED}"])
+def test_a_script_that_is_converted_later_uses_what_the_first_left(stepper: str) -> None:
+    given = ", model.parameters())" if "parameters" in stepper else ")"
+    script = SCRIPT.replace(".mean())", f".mean(){given}")
+    files = {"lab/stepper.py": stepper, "a.py": script, "c.py": script}
+    (plain,) = together({**files, "b.py": PLAIN.replace(".mean())", f".mean(){given}")}, "b.py")
+    (first,) = together(files, "a.py", others=plain.runs)
+    after = {
+        path: result.new_source.decode() for path, result in first.results.items() if result.new_source is not None
+    }
+    (staying,) = together({**files, **after}, "a.py")
+    (second,) = together({**files, **after}, "c.py", others=plain.runs | staying.runs)
+    assert second.results["c.py"].status is Status.CONVERTED
+    assert "lab/stepper.py" not in second.results or second.results["lab/stepper.py"].new_source is None
+    assert "engine=model)" in text_of(second, "c.py")
+    assert ("ds_compat.keep_grad_norm(model)" in text_of(second, "c.py")) is ("norm" in stepper)
+    assert first.results["a.py"].config == second.results["c.py"].config
+
+
 def test_a_second_run_on_scripts_that_share_files_changes_nothing() -> None:
     (plain,) = together({"b.py": PLAIN}, "b.py")
     (first,) = together({"a.py": SCRIPT}, "a.py", others=plain.runs)

@@ -27,6 +27,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, TRUE_VALUE, Const, Obj, Tensor, TensorKind, Value, each
 from dsmigrate.codemod.idioms.behind import Measured, behind_step
 from dsmigrate.codemod.idioms.facts import Facts, constant, given_at, is_statement
+from dsmigrate.codemod.program.arms import is_in_old_form
 from dsmigrate.codemod.program.edits import Edit, Template
 from dsmigrate.codemod.program.module import Module
 
@@ -248,7 +249,9 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
             several[0][1].number < event.number < step.number and event.kind in _LOUD
             for event in training.analysis.events
         )
-        edits = behind_step(measured, step, engine, f"ds_compat.grad_norm({engine})", quiet=quiet)
+        is_done = all(is_in_old_form(one.module, one.node) for one in measured)  # by another script's conversion
+        code = f"ds_compat.grad_norm({engine})"
+        edits = () if is_done else behind_step(measured, step, engine, code, quiet=quiet)
         if edits is not None:
             reads = frozenset().union(*(place[4] for place in several))
             found.append(Moved(step, engine, edits, frozenset(place[0] for place in several), reads))
