@@ -55,6 +55,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG216": ("        model = DDP(model, device_ids=[local_rank])",),
     "MG225": ('    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"',),
     "MG229": ('    dist.init_process_group("nccl", init_method=',),
+    "MG230": ("    workers = [mp.Process(target=worker, args=(rank, world_size, 10))",),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),

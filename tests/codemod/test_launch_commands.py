@@ -121,4 +121,16 @@ def test_a_module_is_started_from_above_its_package_wherever_the_person_is() -> 
     files = {"src/lab/main.py": ENTRY.replace("import engine", "from . import engine"), "src/lab/engine.py": ENGINE}
     texts = {path: dedent(text).encode() for path, text in files.items()}
     found = migrate_files(texts, "src/lab/main.py", shown=lambda path: path.rpartition("/")[2])
-    assert found.results["src/lab/main.py"].launch[0] == "cd ../../src && torchrun --nproc_per_node 2 -m lab.main"
+    assert found.results["src/lab/main.py"].launch[0] == "cd .. && torchrun --nproc_per_node 2 -m lab.main"
+
+
+@pytest.mark.parametrize(
+    ("shown", "there"), [("main.py", ""), ("run/main.py", "cd run && "), ("../run/main.py", "cd ../run && ")]
+)
+def test_a_script_is_started_in_its_folder_without_a_way_out_and_in_again(shown: str, there: str) -> None:
+    text = script(options='parser.add_argument("--data", default="../data")\n').encode()
+    found = migrate_files({"lab/run/main.py": text}, "lab/run/main.py", shown=lambda _: shown)
+    result = found.results["lab/run/main.py"]
+    assert result.launch[0] == f"{there}torchrun --nproc_per_node 2 main.py"
+    assert result.trial is not None
+    assert (result.trial.folder, result.trial.script) == (there[3:-4], "main.py")

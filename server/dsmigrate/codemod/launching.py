@@ -359,27 +359,21 @@ def _place(analysis: Analysis, shown: str) -> tuple[str, str, bool]:
     module = analysis.project.module(entry, "__main__")
     here = posixpath.dirname(entry)
     base = _base(analysis, module) if module is not None else here
-    root = _root(entry, shown)
     if base != here:
         dotted = posixpath.relpath(entry, base or ".").removesuffix(".py").replace("/", ".")
         if all(part.isidentifier() for part in dotted.split(".")):
-            folder = posixpath.normpath(posixpath.join(root, base))
-            return "" if folder == "." else folder, dotted, True
+            return _from_here(shown, posixpath.relpath(base or ".", here or ".")), dotted, True
     if here and _starts_in_its_folder(analysis, entry):
-        folder = posixpath.normpath(posixpath.join(root, here))
-        return "" if folder == "." else folder, posixpath.basename(entry), False
+        return _from_here(shown, "."), posixpath.basename(entry), False
     if shown == "-":
         return "", "train.py", False
     return "", f"./{shown}" if shown.startswith("-") else shown, False
 
 
-def _root(entry: str, shown: str) -> str:
-    """The way from where the person is to the project's root."""
-    if shown.endswith(entry):
-        return shown[: len(shown) - len(entry)] or "."
-    if entry.endswith(f"/{shown}"):
-        return posixpath.relpath(".", entry[: -len(shown) - 1])
-    return posixpath.join(posixpath.dirname(shown), posixpath.relpath(".", posixpath.dirname(entry) or "."))
+def _from_here(shown: str, folder: str) -> str:
+    """The way from where the person is to a folder that is given from the script's own; "" where they are there."""
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(shown), folder))
+    return "" if found == "." else found
 
 
 def _base(analysis: Analysis, entry: Module) -> str:

@@ -208,7 +208,8 @@ LAUNCHER = (
 OWN = 'dist.init_process_group("nccl", rank=rank, world_size=size)\n'
 ADDRESS = "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
 ONE_OF_SLURM = (
-    'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])'
+    'os.environ.setdefault("LOCAL_RANK", '
+    '"0" if torch.cuda.device_count() == 1 else os.environ.get("SLURM_LOCALID", "0"))'
 )
 
 
@@ -365,6 +366,75 @@ def test_devices_that_are_chosen_late_are_marked_and_early_ones_are_not() -> Non
             )
         ).todos
     ] == ["MG225"]
+
+
+# -- forked processes --------------------------------------------------------------------------------------------------
+
+FORKED = """
+for index in range(4):
+    {maker}(target=run, args=(index, 4)).start()
+"""
+SET_UP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'
+
+
+@pytest.mark.parametrize(
+    ("maker", "after"),
+    [
+        ("mp.Process", 'mp.get_context("spawn").Process'),
+        ("torch.multiprocessing.Process", 'torch.multiprocessing.get_context("spawn").Process'),
+        ("multiprocessing.Process", 'multiprocessing.get_context("spawn").Process'),
+        ("multiprocessing.get_context().Process", 'multiprocessing.get_context().get_context("spawn").Process'),
+        ("Process", 'get_context("spawn").Process'),
+    ],
+)
+def test_workers_that_are_forked_are_spawned(maker: str, after: str) -> None:
+    imports = "import multiprocessing\nfrom torch.multiprocessing import Process\n"
+    text = worker(SET_UP, FORKED.format(maker=maker), options=imports)
+    found = converted(text)
+    assert f"{after}(target=run, args=(index, 4)).start()" in found.text
+    assert found.said("MG230", Kind.CONVERTED)
+    assert not found.todos
+    assert ("from torch.multiprocessing import get_context" in found.text) is (maker == "Process")
+    assert f"{after}(" in converted(found.text).text  # and no more the second time
+
+
+def test_workers_are_spawned_from_a_function_that_the_guard_calls() -> None:
+    text = worker(SET_UP, "main()", options=f"\ndef main():\n{block(FORKED.format(maker='mp.Process'))}")
+    assert 'mp.get_context("spawn").Process(target=run' in converted(text).text
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        'mp.set_start_method("spawn", force=True)\n' + FORKED.format(maker="mp.Process"),
+        FORKED.format(maker='mp.get_context("spawn").Process'),
+        'context = mp.get_context("forkserver")\n' + FORKED.format(maker="context.Process"),
+        "mp.spawn(run, args=(4,), nprocs=4)",
+        "mp.start_processes(run, (4,), 4)",
+    ],
+)
+def test_workers_that_are_spawned_stay_so(start: str) -> None:
+    found = converted(worker(SET_UP, start))
+    assert block(start) in found.text
+    assert "MG230" not in {change.code for change in found.changes}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        worker(SET_UP, FORKED.format(maker="mp.Process")).replace('if __name__ == "__main__":', "if True:"),
+        worker(SET_UP, FORKED.format(maker="mp.Process").replace("target=run", "target=lambda a, b: run(a, b)")),
+        worker(SET_UP, FORKED.format(maker="mp.Process")).replace("size=size", "size=size * args.nodes"),
+        worker(SET_UP, "locks = mp.Lock()\n" + FORKED.format(maker="mp.Process").replace("4))", "4, locks))"))
+        .replace("run(rank, size)", "run(rank, size, lock)"),
+        worker(SET_UP, "mp.start_processes(run, (4,), 4, start_method='fork')"),
+        worker(SET_UP, 'mp.set_start_method("fork")\n' + FORKED.format(maker="mp.Process")),
+    ],
+)  # fmt: skip
+def test_workers_that_cannot_be_spawned_are_marked(text: str) -> None:
+    found = converted(text)
+    assert [code for code, _ in found.todos] == ["MG230"]
+    assert found.said("MG230").reason == "a forked process cannot use CUDA once deepspeed is imported"
 
 
 # -- runs alone, and on the CPU ----------------------------------------------------------------------------------------
@@ -867,3 +937,73 @@ else:
     )
     assert found.status in {Status.CONVERTED, Status.CONVERTED_WITH_TODOS}
     assert group in found.text
+
+
+def test_the_device_that_each_way_chooses_is_the_local_rank() -> None:
+    """What is read only under one launcher must not be asked for under the other, as the default of setdefault is."""
+    found = converted(
+        HEAD
+        + """
+import argparse
+parser = argparse.ArgumentParser()
+args = parser.parse_args()
+def init(args):
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        args.rank = int(os.environ["RANK"])
+        args.world_size = int(os.environ["WORLD_SIZE"])
+        args.gpu = int(os.environ["LOCAL_RANK"])
+    elif "SLURM_PROCID" in os.environ:
+        args.rank = int(os.environ["SLURM_PROCID"])
+        args.gpu = args.rank % torch.cuda.device_count()
+    else:
+        args.distributed = False
+        return
+    args.distributed = True
+    torch.cuda.set_device(args.gpu)
+    dist.init_process_group("nccl", world_size=args.world_size, rank=args.rank)
+init(args)
+model = net
+if args.distributed:
+    model = DDP(net, device_ids=[args.gpu])
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+    )
+    assert 'os.environ.setdefault("LOCAL_RANK", str(args.gpu))' in found.text
+    assert "SLURM_LOCALID" not in found.text
+
+
+def test_a_worker_that_is_called_for_one_process_as_well_has_the_number_of_its_process() -> None:
+    found = converted(
+        HEAD
+        + """
+import argparse
+import torch.multiprocessing as mp
+parser = argparse.ArgumentParser()
+parser.add_argument("--ngpus", type=int, default=1)
+args = parser.parse_args()
+def start(gpu, size):
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl", rank=gpu, world_size=size, init_method="tcp://localhost:29500")
+def main(local_rank, args):
+    if args.ngpus > 1:
+        start(local_rank, args.ngpus)
+    model = nn.Linear(4, 4).cuda(local_rank)
+    if dist.is_initialized():
+        model = DDP(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in torch.utils.data.DataLoader(data, batch_size=8):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+if __name__ == "__main__":
+    if args.ngpus == 1:
+        main(local_rank=0, args=args)
+    else:
+        mp.spawn(main, nprocs=args.ngpus, args=(args,))
+"""
+    )
+    assert 'os.environ.setdefault("LOCAL_RANK", str(gpu or 0))' in found.text

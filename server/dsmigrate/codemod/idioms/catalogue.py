@@ -15,7 +15,7 @@ from dsmigrate.codemod.idioms.checkpoint import directories, files
 from dsmigrate.codemod.idioms.clipping import measured, norm
 from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
+from dsmigrate.codemod.idioms.launch import alone, environment, forked, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import (
     arguments,
@@ -59,6 +59,7 @@ IDIOMS: tuple[Idiom, ...] = (
     options.local_rank,
     environment.address,
     environment.visible_devices,
+    forked.forked,
     alone.alone,
     alone.on_cpu,
     wrap.wrap,

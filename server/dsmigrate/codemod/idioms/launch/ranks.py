@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.code import said
-from dsmigrate.codemod.analysis.conditions import FALSE, both, under
+from dsmigrate.codemod.analysis.code import as_written, said
+from dsmigrate.codemod.analysis.conditions import FALSE, both, negate, under
 from dsmigrate.codemod.analysis.events import Event
 from dsmigrate.codemod.analysis.processes import (
     Group,
@@ -76,7 +76,7 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
         lacking = [(group, value) for group in here for value in _lacking(training, group)]
         if not lacking:
             continue
-        group, value = lacking[0]
+        group, value = next((one for one in lacking if one[0].spawn is not None), lacking[0])
         teller = Teller.SPAWN if group.spawn is not None else tells(value)
         code = "MG229" if teller is Teller.SPAWN else "MG206"
         number = _number(training, group, value, teller)
@@ -195,8 +195,8 @@ def _todo(event: Event, code: str) -> Decision:
 def _number(training: Training, group: Group, value: Value, teller: Teller) -> str | None:
     """The index of a process's device as text, at the set-up of the group."""
     names = group.event.names
-    device = device_of(training, group)
-    candidates: list[Value] = [] if device is None else [device]
+    chosen = device_of(training, group)
+    candidates: list[Value] = [] if chosen is None else [chosen["device"]]
     if group.spawn is not None:
         candidates += [leaf for leaf in leaves(value) if leaf.op == "process"]
         candidates += [
@@ -206,16 +206,26 @@ def _number(training: Training, group: Group, value: Value, teller: Teller) -> s
         candidates += [Expr("env", name, varies=True) for name in _LOCAL.get(teller, ())]
         if teller is Teller.NOBODY:
             candidates.append(value)
-    for candidate in candidates:
-        text = said(candidate, names)
-        if text is not None:
-            return f'"{text}"' if text.isdigit() else f"str({text})"
+    texts = (said(candidate, names) for candidate in candidates)
+    text = next((text for text in texts if text is not None), None)
+    if (
+        text is None
+        and chosen is not None
+        and isinstance(chosen.node, ast.Call)
+        and chosen.node.args
+        and chosen.number < group.event.number
+        and both(group.event.condition, negate(chosen.condition)) is FALSE
+    ):
+        text = as_written(training.analysis, chosen.node.args[0], chosen.names, names)
+    if text is not None:
+        return f'"{text}"' if text.isdigit() else f"str({text})"
     if teller is Teller.SLURM:  # which may show each task its own device only
-        return '"0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"]'
+        return '"0" if torch.cuda.device_count() == 1 else os.environ.get("SLURM_LOCALID", "0")'
     if teller is Teller.MPI:
         asked = [str(leaf.args[0]) for leaf in leaves(value) if leaf.op == "env"]
         return next(
-            (f'os.environ["{name}"]' for name in _LOCAL[teller] if any(one[:3] == name[:3] for one in asked)), None
+            (f'os.environ.get("{name}", "0")' for name in _LOCAL[teller] if any(one[:3] == name[:3] for one in asked)),
+            None,
         )
     return None
 
