@@ -192,11 +192,30 @@ def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
 
 def _may_agree(one: Entry, other: Entry) -> bool:
     """Whether two events part by nothing but a condition that is not known, or is said in other words."""
-    if one.what != other.what:
+    if one.what != other.what and not _are_losses_alike(one, other):
         return False
     ways = [_between_loops(entry.where) for entry in (one, other)]
     return list(ways[0]) == list(ways[1]) and all(
         _may_hold_together(*pair) for pair in zip(*(way.values() for way in ways), strict=True)
+    )
+
+
+def _are_losses_alike(one: Entry, other: Entry) -> bool:
+    """Whether two backwards part by nothing but factors of data that one of the runs could follow further."""
+    if not one.event.kind is other.event.kind is Happening.BACKWARD:
+        return False
+    factors = [
+        {factor for tensor in tensors_in(entry.event["loss"]) for factor in tensor.factors} for entry in (one, other)
+    ]
+    bare = [
+        functools.reduce(
+            lambda text, factor: text.replace(f" {factor}", "", 1), sorted(found, key=len)[::-1], entry.what
+        )
+        for entry, found in zip((one, other), factors, strict=True)
+    ]
+    shared = factors[0] & factors[1]
+    return bare[0] == bare[1] and all(
+        "?" in factor and f"{factor[0]} data" in shared for factor in factors[0] ^ factors[1]
     )
 
 
@@ -283,6 +302,7 @@ class _Reader(ABC):
         self.told = {condition_key(part) for one in holds for part in conjuncts(one) if not isinstance(part, Plain)}
         self.asked = {condition_key(Literal(atom)): atom for one in holds for atom in atoms_of(one)}
         self.known: dict[Condition, Condition] = {}
+        self.said: dict[Block, bool] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
@@ -314,6 +334,8 @@ class _Reader(ABC):
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
+            if any(self.is_said(block) for block in event.block.around()):
+                continue
             where = self.where(event.block, event)
             if where is None:
                 continue
@@ -325,15 +347,30 @@ class _Reader(ABC):
     def what(self, event: Event) -> str | None:
         """What an event is in the list; None where it is not compared."""
 
+    def arms_beside(self, arm: Block) -> list[Block]:
+        """The branches of a call of one of several things that come under the wrapper; none for any other branch."""
+        if arm.kind is not BlockKind.BRANCH or not isinstance(arm.node, ast.expr) or arm.up is None:
+            return []
+        arms = (item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node)
+        return [one for one in arms if self.left(one.test) is not FALSE]
+
     def is_each(self, arm: Block, event: Event) -> bool:
         """Whether a branch is one of several things that a call may be of, to all of which the same happens."""
-        if arm.kind is not BlockKind.BRANCH or not isinstance(arm.node, ast.expr) or arm.up is None:
-            return False
-        if arm.test is MAYBE:
-            return True
-        arms = [item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node]
+        arms = self.arms_beside(arm)
+        if not arms or self.left(arm.test) is MAYBE:
+            return bool(arms)
         happened = [{self.what(one) for one in item.events() if one.kind is event.kind} for item in arms]
         return all(one == happened[0] for one in happened)
+
+    def is_said(self, arm: Block) -> bool:
+        """Whether all that happens in such a branch is what happens in the first of them."""
+        known = self.said.get(arm)
+        if known is None:
+            arms = self.arms_beside(arm)
+            happened = [[what for one in item.events() if (what := self.what(one)) is not None] for item in arms]
+            known = bool(arms) and arm is not arms[0] and all(one == happened[0] for one in happened)
+            self.said[arm] = known
+        return known
 
     def where(self, block: Block, event: Event) -> tuple[str | Condition, ...] | None:
         """The loops and conditions around; None where those never come that run under the wrapper."""
@@ -414,6 +451,13 @@ class _Side(_Reader):
     @abstractmethod
     def is_before(self, event: Event) -> bool:
         """Whether an event comes before the engine is made, or where it is to be made."""
+
+    def lines(self, event: Event) -> str:
+        """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
+        forwards = forwards_in(event["loss"])
+        wrapped = [forward for forward in forwards if self.is_wrapped(forward.model)]  # others may be of other runs
+        lines = "+".join(sorted({_input(forward.node) for forward in wrapped or forwards}))
+        return " ".join([lines, *sorted({factor for tensor in tensors_in(event["loss"]) for factor in tensor.factors})])
 
     @cached_property
     def saving(self) -> set[ast.AST]:
@@ -601,11 +645,12 @@ class _Original(_Side):
         return self.training.is_before(event)
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
-        return "under autocast" if wrapped and self.patched else self.precision(event)
+        patched = wrapped and self.patched and not self.without_grad(event)  # what is not trained may run outside of it
+        return "under autocast" if patched else self.precision(event)
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
-            return f"backward of {_lines(event)}"
+            return f"backward of {self.lines(event)}"
         if event.kind is Happening.STEP and event in self.training.steps:
             return "step"
         if event in self.unseen or (event.kind is Happening.SCALER_UPDATE and "library" in event.what):
@@ -644,7 +689,7 @@ class _Result(_Side):
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
         region = self.precision(event)
-        if not wrapped or not self.decides:
+        if not wrapped or not self.decides or (self.patched and self.without_grad(event)):
             return region
         if not self.settled.config.keys() & _MIXED:
             return "plain" if region == "plain" else "plain, in a region that the engine switches off"
@@ -655,18 +700,12 @@ class _Result(_Side):
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:
-            return f"backward of {_lines(event)}" if "engine" in event.what else "backward without the engine"
+            return f"backward of {self.lines(event)}" if "engine" in event.what else "backward without the engine"
         if event.kind is Happening.STEP:
             return "step" if "engine" in event.what else "step without the engine"
         if event.kind is Happening.SCALER_UPDATE and "library" in event.what:
             return None
         return self.common(event)
-
-
-def _lines(event: Event) -> str:
-    """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
-    lines = "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
-    return " ".join([lines, *sorted({factor for tensor in tensors_in(event["loss"]) for factor in tensor.factors})])
 
 
 def _input(node: ast.AST) -> str:

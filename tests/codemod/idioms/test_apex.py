@@ -188,43 +188,58 @@ def test_a_level_that_is_an_option_switches_autocast(default: str) -> None:
     assert said == ["This fits opt_level O0 and O1. For another one set the precision in ds_config.json."]
 
 
+NATIVE_OR_APEX = """
+try:
+    from apex import amp
+    has_apex = True
+except ImportError:
+    has_apex = False
+has_native = False
+try:
+    if getattr(torch.cuda.amp, "autocast") is not None:
+        has_native = True
+except AttributeError:
+    pass
+from contextlib import suppress
+kind, region, scaler = None, suppress, None
+if args.fp16 and has_native:
+    kind = "native"
+elif args.level != "O0" and has_apex:
+    kind = "apex"
+if kind == "native":
+    region = torch.cuda.amp.autocast
+elif kind == "apex":
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
+model = DDP(model)
+for x in loader:
+    with region():
+        loss = model(x).sum()
+    optimizer.zero_grad()
+    if kind == "apex":
+        with amp.scale_loss(loss, optimizer) as scaled:
+            scaled.backward()
+    else:
+        loss.backward()
+    optimizer.step()
+"""
+
+
 def test_native_amp_and_apex_are_each_switched_by_what_chose_them() -> None:
-    script = """
-    try:
-        from apex import amp
-        has_apex = True
-    except ImportError:
-        has_apex = False
-    has_native = False
-    try:
-        if getattr(torch.cuda.amp, "autocast") is not None:
-            has_native = True
-    except AttributeError:
-        pass
-    from contextlib import suppress
-    kind, region, scaler = None, suppress, None
-    if args.fp16 and has_native:
-        kind = "native"
-    elif args.level != "O0" and has_apex:
-        kind = "apex"
-    if kind == "native":
-        region = torch.cuda.amp.autocast
-    elif kind == "apex":
-        model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
-    model = DDP(model)
-    for x in loader:
-        with region():
-            loss = model(x).sum()
-        optimizer.zero_grad()
-        if kind == "apex":
-            with amp.scale_loss(loss, optimizer) as scaled:
-                scaled.backward()
-        else:
-            loss.backward()
-        optimizer.step()
-    """
-    found = converted(START + textwrap.dedent(script))
+    found = converted(START + NATIVE_OR_APEX)
     assert 'torch_autocast={"enabled": args.fp16 or kind == "apex"}' in found.text
+
+
+def test_a_loss_beside_apex_keeps_the_region_of_native_amp() -> None:
+    found = converted(
+        START
+        + NATIVE_OR_APEX.replace(
+            "loss = model(x).sum()", "out = model(x)\n        loss = nn.functional.mse_loss(out, x)"
+        )
+    )
+    assert (
+        'with torch.autocast("cuda", dtype=torch.float16, enabled=torch.is_autocast_enabled() or kind == "apex"):'
+        in found.text
+    )
 
 
 def test_what_reaches_into_the_scalers_of_apex_is_marked() -> None:
@@ -249,3 +264,20 @@ if args.level:
 """
     found = converted(START + level + APEX[APEX.index("model = DDP") :].replace("args.fp16", "args.level"))
     assert 'ds_compat.scale_losses(model, enabled=args.level == "O1")' in found.text
+
+
+def test_a_scaler_object_that_goes_on_scaling_is_the_only_one() -> None:
+    body = NATIVE_OR_APEX.replace(
+        '    if kind == "apex":\n'
+        "        with amp.scale_loss(loss, optimizer) as scaled:\n            scaled.backward()\n"
+        "    else:\n        loss.backward()\n    optimizer.step()\n",
+        "    if scaler is not None:\n        scaler(loss, optimizer, parameters=model.parameters())\n"
+        "    else:\n        loss.backward()\n        optimizer.step()\n",
+    ).replace('opt_level="O1")', 'opt_level="O1")\n    scaler = ApexScaler()')
+    body = body.replace(
+        "region = torch.cuda.amp.autocast", "region = torch.cuda.amp.autocast\n    scaler = NativeScaler()"
+    )
+    found = converted(START + "from timm.utils import ApexScaler, NativeScaler\n" + body)
+    assert "scaler = ds_compat.EngineScaler(model, scaler)" in found.text
+    assert "scale_losses" not in found.text
+    assert 'torch_autocast={"enabled": args.fp16 or kind == "apex"}' in found.text

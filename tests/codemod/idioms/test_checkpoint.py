@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -332,6 +333,45 @@ def test_frozen_parameters_count_in_the_optimizers_format() -> None:
 
 
 @pytest.mark.parametrize(
+    "taken",
+    [
+        "self.stem = base.head",
+        "self.stem = nn.Sequential(*base.children())",
+        "self.stem = nn.ModuleDict({name: one for name, one in base.named_children()})",
+        "self.stem = nn.Sequential(*list(base.children())[:-1])",
+        "self.stem = nn.ModuleDict()\n        for name, one in base.named_children(): self.stem[name] = one",
+    ],
+)
+@pytest.mark.parametrize("way", ["one.requires_grad_(False)", "one.requires_grad = False"])
+def test_parameters_that_were_frozen_in_a_module_of_which_the_model_takes_parts_count_too(taken: str, way: str) -> None:
+    helpers = f"""
+class Whole(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        {taken}
+
+    def forward(self, x):
+        return self.stem(x)
+
+
+def made(trained=3):
+    base = Net()
+    wanted = ["head", "tail"][:trained]
+    for name, one in base.named_parameters():
+        if all([not name.startswith(layer) for layer in wanted]):
+            {way}
+    return Whole(base)
+"""
+    found = trained(SAVE, model="made().cuda()\n    model = DDP(model)", helpers=helpers)
+    assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text
+
+
+def test_frozen_parameters_of_another_module_do_not_count() -> None:
+    found = trained(SAVE, model="Net().cuda()\n    Net().requires_grad_(False)\n    model = DDP(model)")
+    assert "ds_compat.keep_torch_checkpoints(model)" in found.text
+
+
+@pytest.mark.parametrize(
     "call", ["fill(model.module, torch.load(args.resume))", 'fill(model, torch.load(args.resume)["model"])']
 )
 def test_an_unread_function_that_fills_the_model_reaches_the_masters(call: str) -> None:
@@ -498,7 +538,7 @@ def test_a_state_is_gathered_when_the_tests_around_the_save_say_also_if_their_va
         """
     )
     line = next(one.strip() for one in found.text.splitlines() if "self.turn % len(self.loader) == 0" in one)
-    assert line.startswith("if (args.every > 0 and self.turn % len(self.loader) == 0")
+    assert line.startswith("if (self.turn % len(self.loader) == 0 and self.args.every > 0)")
     assert ") or (self.turn == 7 and self.turn % args.every == 0):" in line
     assert "best" not in line
 
@@ -568,3 +608,69 @@ for x in data:
 """
     )
     assert "torch.save(model.module.state_dict(), 'w.pt')" in found.text
+
+
+SAVER = """
+class Saver:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+
+    def save_recovery(self):
+        torch.save(self.optimizer.state_dict(), "last.pt")
+
+
+def train_epoch(model, loader, optimizer, saver):
+    last_idx = len(loader) - 1
+    for batch_idx, x in enumerate(loader):
+        last_batch = batch_idx == last_idx
+        loss = model(x.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if saver is not None and args.every and (last_batch or (batch_idx + 1) % args.every == 0):
+            saver.save_recovery()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--every", type=int, default=0)
+parser.add_argument("--local_rank", type=int, default=0)
+args = parser.parse_args()
+dist.init_process_group("nccl")
+loader = create_loader(data, rank=args.local_rank)
+model = DDP(nn.Linear(4, 2).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+saver = None
+if args.local_rank == 0:
+    saver = CLASS(model=model, optimizer=optimizer)
+for epoch in range(4):
+    train_epoch(model, loader, optimizer, saver)
+    if saver is not None:
+        saver.save_recovery()
+"""
+
+
+@pytest.mark.parametrize("kind", ["Saver", "CheckpointSaver"])
+def test_a_saver_of_rank_0_is_gathered_for_where_it_saves_and_not_where_it_is_made(kind: str) -> None:
+    imports = "import argparse\nfrom lab import CheckpointSaver, create_loader, data\n"
+    text = converted(f"{HEAD}{imports}{SAVER.replace('CLASS', kind)}").text
+    lines = text.splitlines()
+    places = [index for index, line in enumerate(lines) if "gather_checkpoint(" in line]
+    tests = [lines[index - 1].strip() for index in places if lines[index - 1].strip().startswith("if ")]
+    assert [re.sub("batch_idx == last_idx", "last_batch", one) for one in tests] == [
+        "if args.every and (last_batch or (batch_idx + 1) % args.every == 0):"
+    ]
+    assert len(places) == 2
+    assert text.index(f"{kind}(model=model") < text.rindex("gather_checkpoint(")
+    assert lines[places[1] + 1] == "    if saver is not None:"
+
+
+def test_a_save_on_two_ways_of_which_one_is_taken_is_gathered_for_without_asking_which() -> None:
+    made = "optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)\n"
+    both = f"if args.resume:\n    {made}if not args.resume:\n    {made.replace('0.1', '0.2')}"
+    script = SAVER.replace("CLASS", "Saver").replace(made, both)
+    script = script.replace("parser.add_argument", 'parser.add_argument("--resume")\nparser.add_argument', 1)
+    imports = "import argparse\nfrom lab import create_loader, data\n"
+    text = converted(f"{HEAD}{imports}{script}").text.replace("batch_idx == last_idx or", "last_batch or")
+    tests = [one.strip() for one in text.splitlines() if "args.every" in one]
+    assert tests[0] == "if args.every and (last_batch or (batch_idx + 1) % args.every == 0):"

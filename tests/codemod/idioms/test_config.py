@@ -8,6 +8,7 @@ import pytest
 
 from dsmigrate.codemod.model import Kind, Status
 from tests.codemod.converting import HEAD, Converted, converted
+from tests.support.migrating import migrate_files
 
 MICRO = "train_micro_batch_size_per_gpu"
 START = (
@@ -124,6 +125,55 @@ def test_a_batch_size_that_no_name_holds_is_told_by_the_loader() -> None:
     own = "class Endless(DataLoader):\n    pass\n"
     found = converted(script("", model=f"{own}loader = Endless(data, batch_size=len(data) // 7)\n{MODEL}"))
     assert f"{MICRO}=loader.batch_size" in found.text
+
+
+OF_TORCH = "torch.utils.data.BatchSampler(order, args.batch_size, drop_last=True)"
+GROUPED = """
+class Grouped(torch.utils.data.BatchSampler):
+    def __init__(self, sampler, groups, size):
+        {kept}
+        self.groups = groups
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "sampler"),
+    [
+        ("", OF_TORCH),
+        ("class Mine(torch.utils.data.BatchSampler):\n    pass\n", "Mine(order, args.batch_size, True)"),
+        (GROUPED.format(kept="self.batch_size = size"), "Grouped(order, groups, args.batch_size)"),
+        (GROUPED.format(kept="super().__init__(sampler, size, False)"), "Grouped(order, groups, args.batch_size)"),
+        (
+            GROUPED.format(kept="self.batch_size = size"),
+            f"Grouped(order, groups, args.batch_size) if args.local else {OF_TORCH}",
+        ),
+        ("", "Buckets(order, batch_size=args.batch_size)"),
+    ],
+)
+def test_the_batch_size_is_that_of_the_batch_sampler(before: str, sampler: str) -> None:
+    data = f"{before}batches = {sampler}\nloader = DataLoader(data, batch_sampler=batches, num_workers=2)\n"
+    found = converted(script(data, imports="from samplers import Buckets\n"))
+    assert f"{MICRO}=args.batch_size" in found.text
+    assert found.config[MICRO] == 64
+
+
+def test_a_batch_sampler_that_keeps_its_size_to_itself_is_not_asked() -> None:
+    own = GROUPED.format(kept="self.size = size")
+    data = f"{own}loader = DataLoader(data, batch_sampler=Grouped(order, groups, args.batch_size))\n"
+    assert converted(script(data)).said("MG702", Kind.KEPT)
+
+
+def test_what_a_model_samples_after_an_epoch_is_no_batch_of_the_training() -> None:
+    shared = "def run(model, x):\n    return model(x)\n\n\n"
+    sample = (
+        "def sample(model, size):\n    for _ in range(4):\n        kind = torch.randint(0, 10, (size,))\n"
+        "        with torch.no_grad():\n            run(model, kind)\n\n\n"
+    )
+    before = "if args.local:\n    sample(model, 16)\n"
+    loop = LOOP.replace("model(x)", "run(model, x)")
+    found = converted(script(loop=f"{shared}{sample}{before}{loop}"))
+    assert found.config[MICRO] == 8
 
 
 def test_settings_that_are_imported_are_followed_to_the_engine() -> None:
@@ -655,7 +705,7 @@ UNUSED = (
     + """
 dist.init_process_group("nccl")
 model = DDP(nn.Linear(4, 4).cuda(), find_unused_parameters=True)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for x in torch.utils.data.DataLoader(data, batch_size=8):
     optimizer.zero_grad()
     model(x.cuda()).sum().backward()
@@ -676,3 +726,98 @@ def test_the_report_says_what_allows_no_higher_stage(between: str) -> None:
         assert said.message.startswith("ZeRO-0")
         assert said.reason.startswith("train.py:")
         assert "MG110" not in found.codes(Kind.KEPT)  # parameters without a gradient are skipped there, as under DDP
+
+
+DECAY = "Unused parameters now get weight decay."
+MOMENTUM = "Parameters no longer used keep moving by momentum."
+AT_RANDOM = "Layers skipped at random? Use --zero-stage 0."
+SKIPPING = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+    def forward(self, x, y=None):
+        for layer in self.layers:
+            {layer}
+        if y is not None:
+            loss = nn.MSELoss()(x, y)
+            x = (loss, x)
+        return x
+
+model = DDP(Net().cuda()"""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "told"),
+    [
+        ("torch.optim.AdamW(model.parameters(), lr=0.1)", f"{DECAY} {AT_RANDOM}"),
+        ("torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0)", f"{MOMENTUM} {AT_RANDOM}"),
+        ("torch.optim.AdamW([{'params': model.parameters(), 'weight_decay': 0.0}])", f"{MOMENTUM} {AT_RANDOM}"),
+        ("torch.optim.Adam(model.parameters(), 0.1)", f"{MOMENTUM} {AT_RANDOM}"),
+        ("torch.optim.Adam(model.parameters(), 0.1, (0.9, 0.99), 1e-8, 0.1)", f"{DECAY} {AT_RANDOM}"),
+        ("torch.optim.SGD(model.parameters(), lr=0.1, momentum=given['momentum'])", f"{MOMENTUM} {AT_RANDOM}"),
+        ("torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=given['decay'])", f"{DECAY} {AT_RANDOM}"),
+        ("torch.optim.SGD([{'params': list(model.parameters()), 'weight_decay': 0.1}], 0.1)", f"{DECAY} {AT_RANDOM}"),
+        ("torch.optim.SGD(groups(model), lr=0.1)", f"{DECAY} {AT_RANDOM}"),
+        ("torch.optim.SGD(model.parameters(), 0.1)", None),
+        ("torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.0, weight_decay=0)", None),
+    ],
+)  # fmt: skip
+def test_what_moves_unused_parameters_is_told_of_the_optimizer_at_hand(optimizer: str, told: str | None) -> None:
+    source = UNUSED.format(between="pass").replace(
+        "torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)", optimizer
+    )
+    assert optimizer in source
+    found = converted(source.replace("import os\n", "import os\nfrom groups import groups, given\n", 1))
+    assert [one.message for one in found.changes if one.code == "MG110"] == ([told] if told else [])
+
+
+def test_an_option_that_is_written_to_groups_later_is_not_known() -> None:
+    source = UNUSED.format(between="optimizer.param_groups[0]['weight_decay'] = 0.1")
+    assert converted(source).said("MG110").message == f"{DECAY} {AT_RANDOM}"
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        ("x = layer(x)", False),
+        ("x = layer(x) if torch.rand(1) > 0.1 else x", True),
+        ("if torch.rand(1) > 0.1: x = layer(x)", True),
+        ("if torch.rand(1) < 0.1: continue\n            x = layer(x)", True),
+    ],
+)
+def test_layers_that_a_forward_may_skip_are_told_of_also_where_nothing_else_moves(layer: str, told: bool) -> None:
+    source = UNUSED.format(between="pass").replace(", momentum=0.9", "")
+    source = source.replace("\nmodel = DDP(nn.Linear(4, 4).cuda()", SKIPPING.format(layer=layer))
+    messages = [one.message for one in converted(source).changes if one.code == "MG110"]
+    assert messages == ([AT_RANDOM] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "momentum"),
+    [
+        ("lr=0.1, momentum=given['momentum']", True),
+        ("lr=0.1, momentum=0.9", True),
+        ("0.1, 0.9", True),
+        ("lr=0.1, momentum=args.lr", True),
+        ("lr=0.1, momentum=0.0", False),
+        ("lr=0.1", False),
+    ],
+)
+def test_a_momentum_that_is_given_is_kept_in_memory(options: str, momentum: bool) -> None:
+    model = MODEL.replace("AdamW(model.parameters(), lr=0.1)", f"SGD(model.parameters(), {options})")
+    result = migrate_files(
+        {"train.py": script(model=model, imports="from settings import given\n").encode()}, "train.py"
+    )
+    training = result.results["train.py"].training
+    assert training is not None
+    assert training.optimizer == "SGD"
+    assert bool(training.params.get("momentum")) is momentum
+
+
+def test_an_import_behind_the_engine_keeps_no_new_one_back() -> None:
+    data = "from factory import made\nloader = made(data, batch_size=args.batch_size)\n"
+    found = converted(script(data))
+    assert found.status is Status.CONVERTED
+    assert found.text.index("import ds_compat") < found.text.index("ds_compat.load_config")
+    assert found.text.index("ds_compat.load_config") < found.text.index("from factory import made")

@@ -163,7 +163,16 @@ def test_names_without_the_prefix_stay_so(before: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "test", ['name.startswith("module.head")', '"module.head" in name', 'name.split(".")[1] == "head"']
+    "test",
+    [
+        'name.startswith("module.head")',
+        '"module.head" in name',
+        'name.split(".")[1] == "head"',
+        '".head" in name',
+        '"le.head" not in name',
+        '"mod" in name',
+        '(lambda n: n.split(".")[1])(name) == "head"',
+    ],
 )
 def test_tests_for_names_of_the_wrapper_are_marked(test: str) -> None:
     trained(before=f"for name, p in model.named_parameters():\n    p.requires_grad = {test}").said("MG508", Kind.TODO)
@@ -174,10 +183,36 @@ def test_tests_for_names_of_the_wrapper_are_marked(test: str) -> None:
     [
         'kept = [p for n, p in model.named_parameters() if "bias" not in n]',
         "for n, p in model.named_parameters(): print(n, p.shape)",
+        (
+            'exclude = lambda n: "bn" in n or "bias" in n\ninclude = lambda n: not exclude(n)\n'
+            "named = list(model.named_parameters())\nkept = [p for n, p in named if include(n) and p.requires_grad]"
+        ),
+        (
+            "kept = {}\nfor n, p in model.named_parameters():\n    kept[n] = p\n"
+            'some = [p for n, p in kept.items() if "bn" in n]'
+        ),
     ],
 )
 def test_names_that_are_only_searched_are_not(lines: str) -> None:
     assert not trained(before=lines).todos
+
+
+def test_names_under_which_something_is_kept_are_what_it_is_asked_for_by() -> None:
+    lines = 'kept = {}\nfor n, p in model.named_parameters():\n    kept[n] = p\nhead = kept["module.head.weight"]'
+    assert trained(before=lines).said("MG508", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    ("imports", "line"),
+    [
+        ("from fvcore.common.checkpoint import Checkpointer", "Checkpointer({}).load(args.resume)"),
+        ("from timm.models import load_checkpoint", "load_checkpoint({}, args.resume)"),
+        ("from timm.models import resume_checkpoint", "resume_checkpoint(model={}, checkpoint_path=args.resume)"),
+    ],
+)
+def test_a_library_that_unwraps_nothing_but_ddp_is_given_the_module(imports: str, line: str) -> None:
+    found = trained(imports=imports, between=line.format("model"))
+    assert line.format("model.module") in found.text
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
@@ -275,6 +310,77 @@ def test_complex_parameters_are_marked() -> None:
             helpers=layer.format("torch.randn(9)"), model="model = DDP(nn.Sequential(Filter(), Net()))"
         ).todos
     }
+
+
+LAYER = """
+class Anchors:
+    def __init__(self):
+        self.boxes = torch.as_tensor([(1.0, 2.0)])
+
+    def __call__(self, order="ltrb"):
+        if order == "xywh":
+            return self.boxes
+
+
+class Filter(nn.Module):
+    def __init__(self, size=4):
+        super().__init__()
+        self.w = nn.Parameter({})
+
+    def forward(self, x):
+        return x * self.w
+"""
+TURNED = [
+    "torch.randn(3, 4).t()",
+    "torch.randn(3, 4).T",
+    "torch.randn(3, 4).mT.clone()",
+    "0.1 * torch.randn(3, 4).transpose(0, 1)",
+    "torch.transpose(torch.randn(3, 4), 0, 1)",
+    "nn.init.normal_(torch.empty(3, 4).t())",
+    'Anchors()(order="xywh").transpose(0, 1).unsqueeze(dim=0), requires_grad=False',
+    'make("boxes").permute(1, 0).unsqueeze(0)',
+    'torch.from_numpy(make("boxes").T)',
+    'torch.load("w.pt")["w"].swapaxes(0, 1)',
+    "torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)",
+    "torch.randn(3, 4)[:, :2]",
+]
+DENSE = [
+    "torch.randn(3, 4)",
+    "torch.randn(3, 4).t().contiguous()",
+    "torch.randn(3, 4).permute(1, 0).reshape(2, 6)",
+    "torch.cat([torch.randn(3, 4).t(), torch.randn(4, 3)])",
+    "torch.randn(3, 4).view(4, 3)[:2]",
+    'torch.load("w.pt")["w"].t().contiguous()',
+    "make(torch.randn(3, 4).t())",
+]
+
+
+@pytest.mark.parametrize(("given", "turned"), [*((one, True) for one in TURNED), *((one, False) for one in DENSE)])
+def test_parameters_that_may_not_be_contiguous_are_sent_before_the_engine(given: str, turned: bool) -> None:
+    model = "model = nn.Sequential(Filter(), Net())\nmodel = DDP(model)"
+    found = trained(helpers=LAYER.replace("{}", given), model=model)
+    assert ("ds_compat.send_odd_parameters(model)\n" in found.text) is turned
+    assert not found.todos
+    if turned:
+        assert found.said("MG518").reason == "DeepSpeed 0.19.8 cannot send what may not be contiguous"
+        at_three = trained(helpers=LAYER.replace("{}", given), model=model, zero_stage=3)  # type: ignore[arg-type]
+        assert "make it contiguous" in at_three.said("MG518", Kind.TODO).reason
+
+
+@pytest.mark.parametrize(
+    ("done", "turned"),
+    [
+        ("net.head.weight.data = net.head.weight.data.t()", True),
+        ("net.head.weight.data = net.head.weight.data * 2", False),
+        ("net = net.to(memory_format=torch.channels_last)", True),
+        ("net = net.to(memory_format=torch.channels_last if args.half else torch.contiguous_format)", True),
+        ("net = net.to(memory_format=torch.preserve_format)", False),
+        ("Net().to(memory_format=torch.channels_last)", False),
+    ],
+)
+def test_weights_whose_strides_are_changed_are_sent_too(done: str, turned: bool) -> None:
+    found = trained(model=f"net = Net()\n{done}\nmodel = DDP(net)")
+    assert ("send_odd_parameters" in found.parts) is turned
 
 
 # -- compiled ----------------------------------------------------------------------------------------------------------

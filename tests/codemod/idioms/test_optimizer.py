@@ -244,7 +244,6 @@ REFUSED = {
     "several": ("MG902", {"ahead": "other = torch.optim.SGD(net.head.parameters(), lr=0.1)", "inside": "other.step()"}),
     "a closure": ("MG906", {"inside": "optimizer.step(lambda: model(x).sum())"}),
     "LBFGS": ("MG906", {"made": "torch.optim.LBFGS(model.parameters())"}),
-    "code that is not read": ("MG911", {"helpers": "from factory import build", "made": "build(model)"}),
 }
 
 
@@ -253,6 +252,13 @@ def test_optimizers_that_no_engine_takes(code: str, parts: dict[str, str]) -> No
     found = script(**parts)
     assert found.status is Status.REFUSED
     assert found.codes(Kind.REFUSED) == {code}
+
+
+def test_an_unread_step_may_be_that_of_a_schedule() -> None:
+    text = SCRIPT.format(made="build(model)", helpers="from factory import build", before="", ahead="", inside="")
+    found = converted(text.replace("optimizer.zero_grad()", "model.zero_grad()"))
+    assert found.status is Status.REFUSED
+    assert found.codes(Kind.REFUSED) == {"MG911"}
 
 
 def test_rates_written_to_an_optimizer_of_the_config_are_read_back() -> None:
@@ -296,3 +302,81 @@ def test_parts_of_an_unread_model_that_are_named_by_itself_are_no_other_module()
     )
     assert "MG608" not in found.codes(Kind.KEPT)
     assert "optimizer.zero_grad()" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("made", "helpers"),
+    [
+        ("hydra.utils.instantiate(cfg, model.parameters())", "import hydra\ncfg = hydra.compose('config')"),
+        ("factory.build_optimizer(cfg, model)", "import factory\ncfg = factory.read('config')"),
+        ("OPTIMIZERS[kind](net.parameters())", "from registry import OPTIMIZERS\nkind = random.choice(['a', 'b'])"),
+        (
+            "make(kind)",
+            "from elsewhere import factories\nkind = 'sgd'\ndef make(name):\n    return factories.get(name)()",
+        ),
+        ("build_optimizer(net)", "from elsewhere import build_optimizer"),
+    ],
+)
+def test_what_is_used_as_an_optimizer_is_one_whatever_made_it(made: str, helpers: str) -> None:
+    found = script(made, helpers)
+    assert found.status is Status.CONVERTED
+    assert "optimizer = " + made.replace("cfg, model)", "cfg, net)").replace("model.p", "net.p") + "\n" in found.text
+    assert "model.step()" in found.text
+    assert "optimizer.step()" not in found.text
+    assert found.said("MG602", Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": 0}
+
+
+def test_what_has_a_step_alone_may_be_a_schedule() -> None:
+    ahead = "import factory\nschedule = factory.build_schedule(optimizer)"
+    found = script(ahead=ahead, inside="schedule.step()")
+    assert found.status is Status.CONVERTED
+    assert "schedule.step()" in found.text
+
+
+@pytest.mark.parametrize(
+    ("opt", "code", "stage"), [("adamw", "MG603", 2), ("Momentum", "MG603", 2), ("lamb", "MG602", 0)]
+)
+def test_timm_makes_what_its_option_says_by_default(opt: str, code: str, stage: int) -> None:
+    found = script("timm.optim.create_optimizer(args, net)", f"args.opt = {opt!r}")
+    assert found.said(code, Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": stage}
+
+
+LENGTHS = """
+import math
+from loaders import make
+def adjust(optimizer, done):
+    rate = 0.1 if done < 1 else 0.1 * 0.5 ** done
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+loader = make(data, rank=dist.get_rank())
+val_loader = make(data, rank=dist.get_rank())
+done = 0
+"""
+WRITTEN = 'optimizer.param_groups[0]["lr"]'
+
+
+@pytest.mark.parametrize(
+    ("inside", "own"),
+    [
+        (f"done += 1\n{WRITTEN} = 0.1 * math.cos(done / len(loader))", False),
+        ("done += 1\nadjust(optimizer, done / len(loader))", False),
+        (f"done += 1\nif done < 0.1 * len(loader): {WRITTEN} = 0.1 * done", False),
+        (f"{WRITTEN} = 0.1 / len(val_loader)", True),
+        (f"{WRITTEN} = 0.1 / len(loader.dataset)", True),
+        (f"{WRITTEN} = 0.1 / (len(loader) + dist.get_rank())", True),
+        (f"if loss.item() < len(loader): {WRITTEN} = 0.1", True),
+    ],
+)
+def test_each_rank_of_a_training_has_as_many_batches(inside: str, own: bool) -> None:
+    found = script(ahead=LENGTHS, inside=inside)
+    assert ("MG613" in found.codes(Kind.KEPT)) is own
+    assert found.config["zero_optimization"]["stage"] == (0 if own else 2)
+
+
+def test_batches_that_a_function_hands_on_are_as_many_for_each_rank() -> None:
+    handed = "def shown(batches):\n    for batch in batches:\n        yield batch\n"
+    loader = "loader = make(data, rank=dist.get_rank(), batch_size=8)\nbatches = loader\nloader = shown(batches)\n"
+    found = script(ahead=LENGTHS + handed + loader, inside=f"{WRITTEN} = 0.1 / len(batches)")
+    assert "MG613" not in found.codes(Kind.KEPT)

@@ -196,6 +196,18 @@ def test_buffers_are_sent_before_the_module_is_evaluated_outside_of_the_region()
     assert "print(model.module(y))" in found.text
 
 
+def test_buffers_are_sent_before_the_loop_over_a_generator() -> None:
+    helpers = (
+        "def log_every(batches):\n    for number, batch in enumerate(batches):\n        yield batch\n\n\n"
+        "def evaluate(model, batches):\n    for y in log_every(batches):\n        out = model(y)\n        print(out)\n"
+    )
+    end = "model.eval()\nwith torch.no_grad():\n    evaluate(model, data)"
+    net = "nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))"
+    found = script(ON["a region"][1], behind=end, net=net, helpers=helpers)
+    assert "    ds_compat.broadcast_buffers(model)\n    for y in log_every(batches):\n" in found.text
+    assert found.text.count("broadcast_buffers(model)") == 1
+
+
 def test_buffers_of_a_model_that_the_loop_binds_are_sent_within_it() -> None:
     end = "model.eval()\nwith torch.no_grad():\n    for y in data:\n        net = model\n        print(net(y))"
     found = script(ON["a region"][1], behind=end, net="nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))")

@@ -419,7 +419,12 @@ def test_an_optimizer_that_is_not_seen_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "loop", ["train(model, optimizer, loader)", "Trainer(model=model, optimizers=(optimizer, None)).fit(loader)"]
+    "loop",
+    [
+        "train(model, optimizer, loader)",
+        "Trainer(model=model, optimizers=(optimizer, None)).fit(loader)",
+        "for x, y in loader:\n    train(model(x).sum(), optimizer, parameters=model.parameters())",
+    ],
 )
 def test_a_training_that_unread_code_runs_is_refused_at_the_wrap(loop: str) -> None:
     refused(

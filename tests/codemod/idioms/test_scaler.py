@@ -149,6 +149,24 @@ def test_a_library_that_steps_by_itself_gets_the_engine() -> None:
     assert not found.todos
 
 
+def test_a_librarys_scaler_drives_the_engine_only_in_runs_that_step_through_it() -> None:
+    found = script(
+        "optimizer.zero_grad()\nif args.amp:\n    scaler(loss, optimizer, parameters=model.parameters())\n"
+        "else:\n    loss.backward()\n    optimizer.step()",
+        "NativeScaler()",
+    )
+    assert "if args.amp:\n    scaler = ds_compat.EngineScaler(model, scaler)\n" in found.text
+    assert not found.todos
+
+
+@pytest.mark.parametrize(("mode", "is_marked"), [("agc", True), ("norm", False)])
+def test_a_clip_that_the_engine_cannot_make_is_marked(mode: str, is_marked: bool) -> None:
+    call = "scaler(loss, optimizer, clip_grad=args.clip, clip_mode=args.mode, parameters=model.parameters())"
+    found = script(f"optimizer.zero_grad()\n{call}", "NativeScaler()", f"args.mode = {mode!r}")
+    assert bool(found.todos) is is_marked
+    assert not is_marked or "clipping by agc fails" in found.text
+
+
 def test_a_scaler_that_steps_an_object_around_the_optimizer_is_refused() -> None:
     helpers = (
         "class Noam:\n    def __init__(self, optimizer):\n        self.optimizer = optimizer\n"

@@ -166,21 +166,30 @@ def test_who_held_the_wrapped_model_gets_the_engine() -> None:
         assert found.text.index(line, found.text.index("deepspeed.initialize")) > 0
 
 
-def test_what_no_name_leads_to_is_marked() -> None:
-    helpers = """
+@pytest.mark.parametrize(
+    ("use", "codes"),
+    [
+        ("return self.model(torch.rand(4, 4))", ["MG101"]),
+        ("return self.model.state_dict()", ["MG101"]),
+        ("print(self.model)", []),
+        ("self.model.apply(print)", []),
+    ],
+)
+def test_what_no_name_leads_to_is_marked_where_it_needs_the_engine(use: str, codes: list[str]) -> None:
+    helpers = f"""
 class Keeper:
     def __init__(self, model):
         self.model = model
 
     def show(self):
-        print(self.model)
+        {use}
 
 def shown(model):
     keeper = Keeper(model)
     return keeper.show
 """
     found = trained(helpers=helpers, wrap="model = DDP(Net())\nshow = shown(model)", end="show()")
-    assert [code for code, _ in found.todos] == ["MG101"]
+    assert [code for code, _ in found.todos] == codes
 
 
 HELPERS = """
@@ -548,3 +557,25 @@ def test_an_attribute_that_the_wrapper_was_given_needs_no_assignment() -> None:
     )
     assert ".layers" not in found.text
     assert not found.todos
+
+
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [("", 1), (", device_ids=[0, 1]", 1), (", device_ids=list(range(n))", 1), (", [0]", 0), (", device_ids=(0,)", 0)],
+)
+def test_what_a_run_of_one_process_loses_with_its_replicas_is_told_once(devices: str, told: int) -> None:
+    script = f"""
+net = nn.Linear(4, 4).cuda()
+if "RANK" in os.environ:
+    dist.init_process_group("nccl")
+    model = DDP(net)
+elif big:
+    model = nn.DataParallel(net{devices})
+else:
+    model = nn.DataParallel(net{devices}).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+"""
+    found = converted(HEAD + "from settings import big, n\n" + script + LOOP)
+    assert "DataParallel" not in found.text
+    kept = [one.message for one in found.changes if one.code == "MG102" and one.kind is Kind.KEPT]
+    assert kept == ["One process now trains on one GPU; DataParallel used several."] * told

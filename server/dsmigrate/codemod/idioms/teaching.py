@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Expr, Tensor, Value, each
+from dsmigrate.codemod.analysis.values import Expr, Tensor
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Kind
@@ -43,10 +43,7 @@ def _may_be_frozen(training: Training) -> bool:
     for event in training.events(Happening.THAW, Happening.MADE):
         if event.kind is Happening.THAW:
             of = event["of"]
-            owners: list[Value] = [one.of for one in each(of) if isinstance(one, Tensor) and one.of is not None]
-            if constant(event["value"]) is not True and any(
-                training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)
-            ):
+            if constant(event["value"]) is not True and (training.is_model(of) or training.holds_parameters(of)):
                 return True
         elif constant(event["role"]) == "parameter" and constant(event["trained"]) is not True:
             what = event["what"]

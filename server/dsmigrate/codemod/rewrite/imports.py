@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 
 import libcst as cst
+from libcst import matchers
 
 from dsmigrate.codemod.program.edits import Import
 
@@ -18,8 +19,14 @@ def with_imports(tree: cst.Module, wanted: Sequence[Import]) -> cst.Module:
 
 
 def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
+    bound = name or source.partition(".")[0]
     head = next(
-        (index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body)
+        (
+            index
+            for index, line in enumerate(tree.body)
+            if isinstance(line, cst.BaseCompoundStatement) or (not _imported(line) and _reads(line, bound))
+        ),
+        len(tree.body),
     )
     existing = [
         (index, line)
@@ -77,6 +84,10 @@ def _with_name(tree: cst.Module, index: int, small: cst.ImportFrom, name: str) -
     body = list(tree.body)
     body[index] = line.with_changes(body=[small.with_changes(names=names), *line.body[1:]])
     return tree.with_changes(body=body)
+
+
+def _reads(line: cst.CSTNode, name: str) -> bool:
+    return bool(matchers.findall(line, matchers.Name(name)))
 
 
 def _imported(line: cst.CSTNode) -> bool:

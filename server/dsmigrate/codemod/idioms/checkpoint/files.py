@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
@@ -161,7 +162,14 @@ def _unread(training: Training, handed: list[Event], states: list[Event]) -> lis
     return [
         event for event in handed
         if event not in states and "read" not in event.what and not training.is_before(event) and not _steps_beside(training, event)
+        if not _makes_object(event)
     ]  # fmt: skip
+
+
+def _makes_object(event: Event) -> bool:
+    """Whether an unread call makes an object, by the name of its class: a method of that saves, not the making."""
+    name = ast.unparse(event.node.func).rpartition(".")[2] if isinstance(event.node, ast.Call) else ""
+    return name.lstrip("_")[:1].isupper()
 
 
 def _steps_beside(training: Training, event: Event) -> bool:
@@ -217,7 +225,7 @@ def _states(training: Training, facts: Facts) -> list[Event]:
     found += [
         event
         for event in training.events(Happening.OPAQUE)
-        if dividing(event) is not None and _is_given_optimizer(training, event)
+        if dividing(event) is not None and _is_given_optimizer(training, event) and not _makes_object(event)
     ]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
 
@@ -242,13 +250,26 @@ def _conjuncts(test: str) -> frozenset[str]:
     return frozenset(map(ast.unparse, node.values if is_and else [node]))  # type: ignore[attr-defined]
 
 
+def _either_way(tests: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Tests with their parts, where two that differ in a part and its opposite have become what they share."""
+    for one, other in itertools.combinations(tests, 2):
+        shared, apart = tests[one] & tests[other], sorted(tests[one] ^ tests[other], key=len)
+        if shared and len(apart) == 2 and apart[1] == f"not {apart[0]}":
+            node = ast.parse(one, mode="eval").body
+            kept = [part for part in getattr(node, "values", ()) if ast.unparse(part) in shared]
+            text = ast.unparse(ast.BoolOp(ast.And(), kept) if len(kept) > 1 else kept[0])
+            rest = {test: parts for test, parts in tests.items() if test not in {one, other}}
+            return _either_way({**rest, text: shared})
+    return tests
+
+
 def _gathered(training: Training, facts: Facts, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:
     """One line for all saves behind one place."""
     event, place = pairs[0]
     keeps = {found.keep for _, found in pairs}
     tests = {found.test for _, found in pairs}
     keep = next(iter(keeps)) if len(keeps) == 1 else "True"
-    parts = {one: _conjuncts(one) for one in tests if one}
+    parts = _either_way({one: _conjuncts(one) for one in sorted(tests) if one})
     wide = sorted(one for one in parts if not any(other < parts[one] for other in parts.values()))
     always = "" in tests or either(*(found.when for _, found in pairs)) is TRUE
     test = "" if always else " or ".join(wide if len(wide) == 1 else map("({})".format, wide))

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import implies, loops_around, name_of, static_value
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.code import Names, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import either, implied, options_of
+from dsmigrate.codemod.analysis.conditions import TRUE, either, implied, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
@@ -86,7 +87,7 @@ def _told_by_loader(event: Event, names: Names) -> str | None:
         return None
     held = [one.own for one in loaders if isinstance(one, Obj) and _LOADER in bases_of(one)]
     samplers = {sampler for own in held for sampler in each(own.get("batch_sampler", NONE))} - {NONE}
-    if len(held) < len(loaders) or not all(isinstance(one, Obj) and one.made_by == _BATCHES for one in samplers):
+    if len(held) < len(loaders) or not all(isinstance(one, Obj) and _BATCHES in bases_of(one) for one in samplers):
         return None
     if samplers:
         return f"{name}.batch_sampler.batch_size"
@@ -117,10 +118,10 @@ def _held_where_fetched(event: Event, size: Value, names: Names) -> str | None:
 
 def _batches(training: Training) -> Iterator[Event]:
     """The events that fetch what the training's forwards are given: in the same loop, before the forward first."""
-    nodes = {forward.node for event in training.backwards for forward in forwards_in(event["loss"])}
+    behind = {(one.node, one.context) for event in training.backwards for one in forwards_in(event["loss"])}
     fetched = list(training.events(Happening.BATCH))
     for event in training.events(Happening.FORWARD):
-        if event.node not in nodes or not training.is_model(event["model"]):
+        if (event.node, event.context) not in behind or not training.is_model(event["model"]):
             continue
         for index, loop in enumerate(loops_around(event)):
             here = [one for one in fetched if next(iter(loops_around(one)), None) is loop]
@@ -134,14 +135,15 @@ def _batches(training: Training) -> Iterator[Event]:
 def _size(training: Training, event: Event) -> Value | None:
     """The batch size behind a fetch: of a loader, of its batch sampler, of an unread factory, or of random indices."""
     loader = event["loader"]
-    if isinstance(loader, Obj):
-        sampler = loader.own.get("batch_sampler", NONE)
-        size = loader.own.get("batch_size", NONE)
-        if sampler != NONE:
-            given = sampler.data.get("arguments") if isinstance(sampler, Obj) else None
-            given = given or {"args": (), "named": {}}
-            size = given["named"].get("batch_size", given["args"][1] if len(given["args"]) > 1 else NONE)
-        return None if size == NONE else size
-    if isinstance(loader, Expr):
-        return training.analysis.run.sizes.get(loader)
-    return event.what.get("size")
+    if loader == NONE:
+        return event.what.get("size")
+    samplers = options_of(loader.own.get("batch_sampler", NONE)) if isinstance(loader, Obj) else [(TRUE, NONE)]
+    sizes = [(condition, _kept(training, loader if one == NONE else one)) for condition, one in samplers]
+    return None if any(size == NONE for _, size in sizes) else choose(sizes)
+
+
+def _kept(training: Training, thing: Value) -> Value:
+    """The batch size that a loader or a batch sampler was made with."""
+    if isinstance(thing, Obj):
+        return thing.own.get("batch_size", NONE)
+    return training.analysis.run.sizes.get(thing, NONE) if isinstance(thing, Expr) else NONE

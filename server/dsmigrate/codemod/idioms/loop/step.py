@@ -98,11 +98,13 @@ def alone(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
 
 
 def _own_test(training: Training, event: Event) -> Block | None:
-    """The innermost branch around a step, in the loop of its backwards, that each rank enters by data of its own."""
+    """The innermost branch around a step, and not around its backwards, that each rank enters by data of its own.
+
+    One around both is the same for all ranks already: DDP averages in each backward.
+    """
     common = nearest_common([event, *(one for one in training.backwards if one.number < event.number)])
-    loop = next((block for block in common.around() if block.kind is BlockKind.LOOP), None)
     for block in event.block.around():
-        if block is loop:
+        if block is common:
             return None
         if block.kind is BlockKind.BRANCH and block.test.varies and block.node not in training.analysis.run.ending:
             if not _is_of_all(block, event):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.code import holds_by_default
 from dsmigrate.codemod.analysis.conditions import options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.optimizers import moved_unused
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Obj, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
@@ -72,10 +74,12 @@ def arguments(training: Training, facts: Facts) -> Iterator[Decision]:
     del facts
     for event in {event.node: event for event in training.wraps}.values():
         yield from _of_wrap(event)
+        if _finds_unused(event):
+            yield from _unused(training, event)
     for event in {event.node: event for event in training.events(Happening.ACCESS)}.values():
         if constant(event["name"]) == "_set_static_graph" and training.is_wrapper(event["of"]):
             if not any(map(_finds_unused, training.wraps)):
-                yield _unused(event)
+                yield from _unused(training, event)
             statement = event.module.step(event.node).node
             if isinstance(event.node, ast.Call) and is_statement(event):
                 yield Decision(
@@ -121,20 +125,58 @@ def _of_wrap(event: Event) -> Iterator[Decision]:
     if _is_given(event, "arg_process_group"):
         yield Decision("MG903", Kind.REFUSED, module, node, "process_group: the model is wrapped with a process group of its own",
                        "the engine averages over all ranks")  # fmt: skip
-    if _finds_unused(event):
-        yield _unused(event)
 
 
 def _finds_unused(event: Event) -> bool:
     return any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED)
 
 
-def _unused(event: Event) -> Decision:
-    return Decision(
-        "MG110", Kind.KEPT, event.module, event.node,
-        "Unused parameters now get weight decay. Layers skipped at random? Use --zero-stage 0.", "DDP left them as they were",
-        differs=True, least=1,
-    )  # fmt: skip
+def _unused(training: Training, event: Event) -> Iterator[Decision]:
+    """What moves the parameters that a step does not use, and what ranks that skip different ones need."""
+    decays, keeps_moving = moved_unused(training) or (True, True)
+    message = (
+        "Unused parameters now get weight decay. Layers skipped at random? Use --zero-stage 0."
+        if decays
+        else "Parameters no longer used keep moving by momentum. Layers skipped at random? Use --zero-stage 0."
+        if keeps_moving
+        else "Layers skipped at random? Use --zero-stage 0."
+    )
+    if not (decays or keeps_moving) and not any(map(_may_skip, training.parts)):
+        return
+    why = (
+        "DDP left them as they were" if decays or keeps_moving else "ZeRO 1-3 average different layers with one another"
+    )
+    yield Decision("MG110", Kind.KEPT, event.module, event.node, message, why, differs=True, least=1)
+
+
+def _may_skip(part: Value) -> bool:
+    """Whether a module may leave out layers in some forwards: a branch of its code has layers, or it is not read."""
+    if not isinstance(part, Obj):
+        return True
+    if part.cls is None:
+        return not part.made_by.startswith("torch.nn.")
+    classes = [one.node for one in part.cls.data["order"] if isinstance(one, Obj)]
+    return not is_closed(part) or any(
+        _has_layers(branch, function)
+        for cls in classes
+        for function in (cls.body if isinstance(cls, ast.ClassDef) else ())
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__"
+        for branch in ast.walk(function)
+        if isinstance(branch, ast.If | ast.IfExp)
+    )
+
+
+def _has_layers(branch: ast.If | ast.IfExp, function: ast.FunctionDef) -> bool:
+    """Whether an arm of a branch leads out of what is around, or has something of the module's in it."""
+    own = {one.arg for one in function.args.args[:1]}
+    for loop in ast.walk(function):
+        if isinstance(loop, ast.For | ast.comprehension):
+            own |= {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    inside = [one for arm in ast.iter_child_nodes(branch) if arm is not branch.test for one in ast.walk(arm)]
+    return any(
+        isinstance(one, ast.Return | ast.Continue | ast.Break) or (isinstance(one, ast.Name) and one.id in own)
+        for one in inside
+    )
 
 
 def _is_given(event: Event, name: str) -> bool:

@@ -12,9 +12,10 @@ from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import argument
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Kind as Of
 from dsmigrate.codemod.analysis.values import Obj, each
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, constant
+from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, given_at
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Replace
 from dsmigrate.codemod.program.module import Module
@@ -63,6 +64,23 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
             before |= {False}
             after |= {False}
         yield from _changed(training, events[0], node, holder, before, after)
+    yield from _of_libraries(training)
+
+
+def _of_libraries(training: Training) -> Iterator[Decision]:
+    """What a library loads into a model goes to the one in DistributedDataParallel, and knows of no other wrapper."""
+    loads = (event for event in training.events(Happening.RESTORE) if "library" in event.what)
+    for node, events in by_place(event for event in loads if training.is_wrapped(event["of"])).items():
+        module, given = events[0].module, given_at(node, 0, "model") if isinstance(node, ast.Call) else None
+        found = {training.says_engine(event, given) for event in events} if given is not None else {False}
+        if given is None or found == {False}:
+            continue
+        text = module.text(given)
+        code = (given, ".module") if found == {True} else ("getattr(", given, ', "module", ', given, ")")
+        yield Decision(
+            "MG508", Kind.CONVERTED, module, node, f"{text} → {text}.module", "the library looks for DistributedDataParallel alone",
+            edits=(Replace(module, given, code),),
+        )  # fmt: skip
 
 
 def _changed(
@@ -131,7 +149,7 @@ class _Names:
 
     training: Training
     event: Event
-    seen: set[ast.AST] = field(default_factory=set)
+    seen: set[tuple[ast.AST, str]] = field(default_factory=set)
 
     def matter(self, module: Module, node: ast.expr) -> bool:
         """Whether it matters what the names that something goes over begin with."""
@@ -142,7 +160,7 @@ class _Names:
                 return self._of_loop(module, step, over)
             case ast.Attribute(attr="items") as asked if isinstance(call := up.get(asked), ast.Call):
                 return self.matter(module, call)
-            case ast.Attribute(attr="values"):
+            case ast.Attribute(attr="values") | ast.Subscript(ctx=ast.Store()):
                 return False
             case ast.Call(func=ast.Name(id="dict" | "list" | "sorted" | "OrderedDict" | "tuple")) as made:
                 return self.matter(module, made)
@@ -161,29 +179,62 @@ class _Names:
         name = over.target.elts[0] if isinstance(over.target, ast.Tuple) and over.target.elts else over.target
         if not isinstance(name, ast.Name):
             return True
-        inside: ast.AST = over if isinstance(over, ast.For) else step
-        up = {child: one for one in ast.walk(inside) for child in ast.iter_child_nodes(one)}
+        return not self._is_only_searched(module, over if isinstance(over, ast.For) else step, name.id)
+
+    def _is_only_searched(self, module: Module, scope: ast.AST, name: str) -> bool:
+        """Whether nothing asks more of one name of a weight, as a variable holds it, than what it contains or how it ends."""
+        up = {child: one for one in ast.walk(scope) for child in ast.iter_child_nodes(one)}
         uses = [
-            use for use in ast.walk(inside)
-            if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)
+            use for use in ast.walk(scope)
+            if isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load)
         ]  # fmt: skip
-        return not all(_is_plain(use, up) or self._is_in_nothing(module, use, up) for use in uses)
+        return all(
+            _is_plain(use, up)
+            or self._is_in_nothing(module, use, up)
+            or self._is_kept(module, use, up)
+            or self._is_tested(use, up)
+            for use in uses
+        )
+
+    def _is_tested(self, use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
+        """``exclude(name)``, a function of the script that only searches it."""
+        call = up.get(use)
+        if not isinstance(call, ast.Call) or call.func is use:
+            return False
+        functions = self._called(call)
+        for function in functions:
+            taken = function.node
+            if not isinstance(taken, ast.FunctionDef | ast.Lambda):
+                return False
+            names = [arg.arg for arg in (*taken.args.posonlyargs, *taken.args.args, *taken.args.kwonlyargs)]
+            held = next((name for name in names if argument(function, call, name) is use), None)
+            if held is None or (taken, held) in self.seen:
+                return False
+            self.seen.add((taken, held))
+            if not self._is_only_searched(function.data["frame"].module, taken, held):
+                return False
+            self.seen.discard((taken, held))
+        return bool(functions)
+
+    def _called(self, call: ast.Call) -> set[Obj]:
+        """The functions of the script that a call runs."""
+        run = self.training.analysis.run
+        blocks = (block for block in run.root.blocks() if block.kind is BlockKind.CALL and block.node is call)
+        named = values_at(run, self.event.names, call.func) or ()  # a call in which nothing happens leaves no block
+        labels = [block.label for block in blocks] or named
+        return {one for one in labels if isinstance(one, Obj) and one.kind is Of.FUNCTION}
 
     def _of_name(self, module: Module, scope: ast.AST, name: str) -> bool:
         """Whether it matters in the uses of a name that holds them."""
         uses = [one for one in ast.walk(scope) if isinstance(one, ast.Name) and one.id == name]
-        if scope in self.seen or sum(isinstance(one.ctx, ast.Store) for one in uses) > 1:
+        if (scope, name) in self.seen or sum(isinstance(one.ctx, ast.Store) for one in uses) > 1:
             return True
-        self.seen.add(scope)
+        self.seen.add((scope, name))
         return any(self.matter(module, use) for use in uses if isinstance(use.ctx, ast.Load))
 
     def _handed(self, call: ast.Call, node: ast.expr) -> bool:
         """Whether it matters in the functions that a call runs."""
-        labels = {
-            block.label
-            for block in self.training.analysis.root.blocks()
-            if block.kind is BlockKind.CALL and block.node is call and isinstance(block.label, Obj)
-        }
+        labels = self._called(call)
         for function in labels:
             taken = function.node
             if not isinstance(taken, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -193,6 +244,14 @@ class _Names:
             if held is None or self._of_name(function.data["frame"].module, taken, held):
                 return True
         return not labels
+
+    def _is_kept(self, module: Module, use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
+        """``weights[name] = …``, where what the dictionary has by name does not matter."""
+        match up.get(use):
+            case ast.Subscript(value=ast.Name(id=name), slice=found, ctx=ast.Store()) if found is use:
+                function = module.step(use).function
+                return not self._of_name(module, function if function is not None else module.tree, name)
+        return False
 
     def _is_in_nothing(self, module: Module, use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
         """``name in skipped``, where nothing is skipped."""
@@ -208,7 +267,7 @@ def _is_plain(use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
     """``"bias" in name``, ``name.endswith(…)``, or a name that is shown."""
     match up.get(use):
         case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn()]):
-            return not text.startswith("module")
+            return text not in _PREFIX and not any(text.startswith(_PREFIX[at:]) for at in range(len(_PREFIX)))
         case ast.Compare(left=ast.Name(), ops=[ast.In() | ast.NotIn()], comparators=[found]):
             return found is use
         case ast.Attribute(attr="endswith") | ast.FormattedValue():

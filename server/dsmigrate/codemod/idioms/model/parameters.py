@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Tensor
+from dsmigrate.codemod.analysis.values import NONE, Tensor
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
@@ -17,10 +17,10 @@ from dsmigrate.languages import told
 IDEAS = (
     Idea(
         "MG518",
-        "Parameters without dimensions, or in channels_last, are sent by the script",
+        "Parameters without dimensions, or not contiguous, are sent by the script",
         "send_odd_parameters sends rank 0's before deepspeed.initialize, which leaves them out then.",
         "DeepSpeed 0.19.8 sends parameters as bytes, for which torch refuses those without dimensions and those that are not dense "
-        "in the last one.",
+        "in the last one: in channels_last, or made of a transposed tensor. NCCL sends nothing that is not contiguous.",
         "deepspeed/runtime/engine.py, _broadcast_model; run on two processes",
         Kind.CONVERTED,
     ),
@@ -39,16 +39,20 @@ IDEAS = (
 
 def odd(training: Training, facts: Facts) -> Iterator[Decision]:
     """Send what deepspeed.initialize does not send."""
-    event = next((one for one in training.events(Happening.MADE, Happening.ACCESS) if _is_odd(training, one)), None)
+    kinds = (Happening.MADE, Happening.ACCESS, Happening.WEIGHT_WRITE)
+    event = next((one for one in training.events(*kinds) if _is_odd(training, one)), None)
     if event is None or not holds("sent_as_bytes", facts.options.target_version):
         return
     site = facts.site
     line = f"ds_compat.send_odd_parameters({site.model})"
-    why = "has no dimensions" if event.kind is Happening.MADE else "is in channels_last"
+    made = event.what.get("what")
+    is_number = isinstance(made, Tensor) and made.scalar
+    why = "has no dimensions" if is_number else "may not be contiguous"
+    cure = "use ZeRO 2, or give it a dimension" if is_number else "use ZeRO 2, or make it contiguous"
     yield Decision(
         "MG518", Kind.CONVERTED, event.module, event.node, told("{line} before the engine", line=line), told("DeepSpeed 0.19.8 cannot send what {why}", why=why),
         edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-2),), parts=frozenset({"send_odd_parameters"}), stage=2,
-        otherwise=Decision("MG518", Kind.TODO, event.module, event.node, told("ZeRO 3 cannot partition this: it {why}", why=why), "use ZeRO 2, or give it a dimension"),
+        otherwise=Decision("MG518", Kind.TODO, event.module, event.node, told("ZeRO 3 cannot partition this: it {why}", why=why), cure),
     )  # fmt: skip
 
 
@@ -69,11 +73,15 @@ def late(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
 def _is_odd(training: Training, event: Event) -> bool:
     if event.kind is Happening.ACCESS:
         return constant(event["name"]) == "memory_format" and training.is_model(event["of"])
+    if event.kind is Happening.WEIGHT_WRITE:
+        of = event["of"]
+        turned = constant(event.what.get("turned", NONE)) is True
+        return turned and training.holds_parameters(of) and training.is_before(event)
     what = event["what"]
     return (
         constant(event["role"]) == "parameter"
         and isinstance(what, Tensor)
-        and what.scalar
+        and (what.scalar or what.turned)
         and _is_of_model(training, event)
     )
 

@@ -6,12 +6,14 @@ import ast
 import itertools
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.containers import REST, items_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import Site, argument, holders_said, is_call_of, wrapped_model
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Obj, Tup, each
+from dsmigrate.codemod.analysis.values import Kind as Of
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -100,8 +102,9 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
-    """Take DataParallel off the same model."""
+    """Take DataParallel off the same model, and say once what a run of one process loses."""
     seen: set[ast.AST] = set()
+    told_of = False
     for event in training.events(Happening.WRAP):
         if event.node in seen or not any(
             isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"])
@@ -116,6 +119,21 @@ def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
                 "MG102", Kind.CONVERTED, event.module, event.node, "DataParallel removed", "the engine's processes drive one device each",
                 edits=_plain(training, event.module, event.node, model),
             )  # fmt: skip
+            if not told_of and not _has_one_device(event):
+                told_of = True
+                yield Decision(
+                    "MG102", Kind.KEPT, event.module, event.node, "One process now trains on one GPU; DataParallel used several.",
+                    "start a process for each GPU", differs=True,
+                )  # fmt: skip
+
+
+def _has_one_device(wrap: Event) -> bool:
+    """Whether DataParallel was given a single device."""
+    return any(
+        (isinstance(one, Tup) and len(one.items) == 1)
+        or (isinstance(one, Obj) and one.kind is Of.LIST and not one.has(REST) and len(items_of(one)) == 1)
+        for one in each(wrap.what.get("arg_device_ids", NONE))
+    )
 
 
 def others(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.conditions import Condition, either
 from dsmigrate.codemod.analysis.elementwise import rule_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.optimizer_words import ELEMENTWISE
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Obj, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -29,9 +31,9 @@ IDEAS = (
     ),
     Idea(
         "MG603",
-        "An optimizer from elsewhere",
-        "The optimizer's class is not read; whether it treats every number by itself is not known.",
-        "If it uses norms or shapes of layers (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
+        "The optimizer's class is chosen by name",
+        "Which optimizer is made is chosen when the script runs. By default it treats every number by itself.",
+        "If you choose one that uses norms or shapes of layers (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
         "deepspeed/runtime/zero/stage_1_and_2.py",
         Kind.KEPT,
     ),
@@ -52,7 +54,7 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
         things = [one for event in events for one in each(event["what"]) if isinstance(one, Obj)]
         if any(_ADAGRAD & set(bases_of(one)) for one in things):
             adagrad = events[0]
-        told = {one: said for one in things if (said := _said(one)) is not None}
+        told = {one: said for one in things if (said := _said(training, one)) is not None}
         reasons = list(dict.fromkeys(told.values()))
         sure = [one for one in reasons if one[0] == "MG602"] or reasons
         for code, message in sure[:1]:
@@ -71,7 +73,7 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
         )  # fmt: skip
 
 
-def _said(one: Obj) -> tuple[str, str] | None:
+def _said(training: Training, one: Obj) -> tuple[str, str] | None:
     rule = rule_of(one)
     if rule.whole:
         return "MG602", told("{name} works layer by layer", name=rule.name)
@@ -80,14 +82,26 @@ def _said(one: Obj) -> tuple[str, str] | None:
             return "MG602", told(
                 "{name} may work layer by layer: what {what} does is not known", name=rule.name, what=rule.what[:40]
             )
-        name = "its class, chosen by name," if rule.name == CHOSEN else rule.name or "this optimizer"
-        return "MG603", told("{name} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)", name=name)
+        if rule.name == CHOSEN and _is_likely(training, one):
+            return "MG603", told(
+                "its class is chosen by name: LARS, LAMB and others that work layer by layer need ZeRO 0"
+            )
+        known = rule.name if rule.name not in {CHOSEN, "Optimizer"} else ""
+        return "MG602", told("{name} may work layer by layer: its code is not read", name=known or "this optimizer")
     return None
+
+
+def _is_likely(training: Training, one: Obj) -> bool:
+    """Whether an optimizer that is chosen by name treats every number by itself where nothing else is asked for."""
+    if one.made_by.startswith("torch.optim."):  # few of torch's do anything else
+        return True
+    name = static_value(training.analysis, one.get("chosen", NONE))
+    return isinstance(name, str) and name.lower() in {"momentum", *map(str.lower, ELEMENTWISE)}
 
 
 def _decision(event: Event, code: str, message: str, when: Condition) -> Decision:
     if code == "MG603":
-        return Decision(code, Kind.KEPT, event.module, event.node, message, _WHY)
+        return Decision(code, Kind.KEPT, event.module, event.node, message, _WHY, differs=True)
     return Decision(
         code, Kind.KEPT, event.module, event.node, told("{message}: ZeRO 0", message=message), _WHY, stage=0, when=when,
         otherwise=Decision(code, Kind.TODO, event.module, event.node, told("{message}; that needs ZeRO 0", message=message), _WHY),

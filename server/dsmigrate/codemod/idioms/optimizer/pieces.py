@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around, modules_of, under
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import outsiders
+from dsmigrate.codemod.analysis.lengths import differs, same_for_all
+from dsmigrate.codemod.analysis.optimizers import makings
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Tensor, TensorKind, Value, each, may_vary
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Tensor, TensorKind, Value, each
 from dsmigrate.codemod.analysis.values import Kind as Of
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.clips import clips_of
@@ -105,14 +107,6 @@ def _behind(training: Training, events: Iterable[Event]) -> Iterator[Event]:
     yield from (event for event in events if not training.is_before(event))
 
 
-def _made(training: Training) -> Iterator[Event]:
-    yield from (
-        event
-        for event in training.events(Happening.MADE)
-        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])
-    )
-
-
 def _added(training: Training) -> Iterator[Event]:
     for event in _behind(training, training.events(Happening.OPAQUE)):
         if event["function"] == Const("add_param_group") and training.is_optimizer(event.what.get("thing0", NONE)):
@@ -149,7 +143,7 @@ def _still(training: Training) -> set[Value]:
 
 
 def _foreign(training: Training) -> Iterator[Event]:
-    yield from (event for event in _made(training) if outsiders(training, event["params"]))
+    yield from (event for event in makings(training) if outsiders(training, event["params"]))
 
 
 def _hooked(training: Training) -> Iterator[Event]:
@@ -163,31 +157,28 @@ def _hooked(training: Training) -> Iterator[Event]:
 
 
 def _own_rates(training: Training) -> Iterator[Event]:
+    same = same_for_all(training)
     for event in training.events(Happening.RATE_WRITE):
-        if training.is_optimizer(event["of"]) and (_differs(event["value"]) or _is_alone(training, event)):
+        if training.is_optimizer(event["of"]) and (differs(event["value"], same) or _is_alone(training, event, same)):
             yield event
     for event in training.events(Happening.SCHEDULE):
         schedules = [one for one in each(event["scheduler"]) if isinstance(one, Obj)]
         if not any(training.is_optimizer(one.own.get("optimizer", NONE)) for one in schedules):
             continue
-        if dividing(event) is not None or (
-            _differs(event["metric"]) and any("Plateau" in one.made_by for one in schedules)
+        if _is_alone(training, event, same) or (
+            differs(event["metric"], same) and any("Plateau" in one.made_by for one in schedules)
         ):
             yield event
 
 
-def _is_alone(training: Training, event: Event) -> bool:
+def _is_alone(training: Training, event: Event, same: frozenset[Value]) -> bool:
     """Whether some ranks get there alone, by another test than one that their steps are under too (MG428)."""
-    block = dividing(event)
+    block = dividing(event, lambda test: differs(test, same))
     return block is not None and not any(under(step.block, block) for step in training.steps)
 
 
-def _differs(value: Value) -> bool:
-    return any(may_vary(one) for one in each(value))
-
-
 def _unordered(training: Training) -> Iterator[Event]:
-    for event in _made(training):
+    for event in makings(training):
         pending, seen = list(each(event["params"])), set()
         while pending:
             one = pending.pop()

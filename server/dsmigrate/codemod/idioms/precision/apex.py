@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, static_value
-from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import TRUE, Condition, both, either, literals_of, under
+from dsmigrate.codemod.analysis.code import condition_said, flag_said, holds_by_default, said
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both, either, literals_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.precision import AUTOCAST, type_of
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Tensor, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Tensor, each
 from dsmigrate.codemod.decision import Decision, Need, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -167,7 +168,7 @@ def _precision(
     if is_option and level in {"O0", "O1"} and said(given, site.names) is not None:
         run, level, known = training.analysis.run, "O1", "O0 and O1"
         condition = both(condition, run.truth(run.compared(ast.Eq(), given, Const(level))))
-    enabled = "" if condition is TRUE else condition_said(condition, site.names)
+    enabled = "" if condition is TRUE else flag_said(training.analysis.run, condition, site.names)
     by_default = holds_by_default(training.analysis, condition) is not False
     if enabled is None:
         yield Decision(
@@ -220,7 +221,17 @@ def _precision(
         scaled, kind=Kind.TODO, module=module, node=place, message="gradients carry the loss scale up to the step: what looks at them before must divide by it",
         reason="apex unscaled at the end of amp.scale_loss; the engine does in its step", lines=None,
     )  # fmt: skip
-    yield replace(scaled, excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=looked_at)
+    scaling = [event for event in training.backwards if both(event.condition, condition) is not FALSE]
+    if all("library" in event.what for event in scaling):  # ApexScaler, which has become one of the engine
+        yield replace(
+            scaled,
+            message="apex amp → torch_autocast",
+            reason="its scaler goes on, through the engine",
+            edits=(),
+            parts=frozenset(),
+        )
+    else:
+        yield replace(scaled, excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=looked_at)
     yield from _losses(training, condition, module, place)
 
 
@@ -233,9 +244,12 @@ def _losses(training: Training, condition: Condition, module: Module, place: ast
             computed.setdefault(step, []).append(event)
     tests = {
         step: condition_said(_open(condition, nearest_common(events)), events[0].names)
+        or _engines_own(training, events)
         for step, events in computed.items()
     }
-    if None in steps.values() or None in tests.values():
+    managers = {step: _managers_around(training, step) for step in tests}
+    others = {type_of(one) for several in managers.values() for one in several} - {Lib("torch.float16")}
+    if None in steps.values() or None in tests.values() or others:
         yield Decision(
             "MG304", Kind.TODO, module, place, "apex amp became torch_autocast: compute the loss inside torch.autocast too",
             "apex patched every function of torch; the engine's autocast ends with the model's forward",
@@ -243,11 +257,32 @@ def _losses(training: Training, condition: Condition, module: Module, place: ast
         return
     for step, events in computed.items():
         home, enabled = events[0].module, "" if tests[step] == "True" else f", enabled={tests[step]}"
+        if enabled and managers[step]:  # which stays as it is where apex was not on
+            enabled = f", enabled=torch.is_autocast_enabled() or {tests[step]}"
         yield Decision(
             "MG304", Kind.CONVERTED, home, step.node, "the loss is computed inside torch.autocast", "apex patched every function of torch",
             edits=(Enclose(home, step.node, f'with torch.autocast("cuda", dtype=torch.float16{enabled}):'),),
             imports=(Import(home, "torch"),), lines=(0, 0),
         )  # fmt: skip
+
+
+def _engines_own(training: Training, events: list[Event]) -> str | None:
+    """What the engine was told, where nothing else there says when apex was on."""
+    engines = {training.engine_at(event) for event in events}
+    engine = engines.pop() if len(engines) == 1 else None
+    is_on = all(training.has_engine(event) for event in events)
+    return f"{engine}.torch_autocast_enabled()" if engine is not None and is_on else None
+
+
+def _managers_around(training: Training, step: Step) -> list[Obj]:
+    """The autocast regions that a statement is in."""
+    outer = (one.node for one in step.around() if isinstance(one.node, ast.With | ast.AsyncWith))
+    nodes = {item.context_expr for one in outer for item in one.items}
+    regions = (
+        block for block in training.analysis.root.blocks() if block.kind is BlockKind.WITH and block.node in nodes
+    )
+    managers = (one for block in regions for one in each(block.label or NONE))
+    return [one for one in managers if isinstance(one, Obj) and one.made_by in AUTOCAST]
 
 
 def _open(condition: Condition, block: Block) -> Condition:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import values_at
+from dsmigrate.codemod.analysis.analysis import static_value, values_at
+from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.scaled import test_of_scaled
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Template
+from dsmigrate.languages import told
 
 IDEAS = (
     Idea(
@@ -46,10 +49,27 @@ def native(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
     line = f"{name} = ds_compat.EngineScaler({engine}, {name})"
     found = values_at(training.analysis.run, moment.names, ast.parse(name, mode="eval").body) or []
     lines: tuple[Template, ...] = ((f"if {name} is not None:",), (f"    {line}",)) if NONE in found else ((line,),)
+    made = [one for one in training.events(Happening.MADE) if any(thing in scalers for thing in each(one["what"]))]
+    plain = [one for one in training.steps if "scaler" not in one.what]
+    test = test_of_scaled(training, made, plain, moment) if plain and len(lines) == 1 else "True"
+    if test is None:
+        yield Decision(
+            "MG112", Kind.TODO, plain[0].module, plain[0].node, "this step does not use the scaler: make the EngineScaler only in runs that do",
+            "a scaler takes each step once between two updates",
+        )  # fmt: skip
+    elif test != "True":
+        lines = (f"if {test}:",), (f"    {line}",)
     yield Decision(
         "MG112", Kind.CONVERTED, moment.module, moment.node, line, "it runs backward and step through the engine then",
         edits=(Insert(moment.module, moment.node, lines, after=True, rank=2),), parts=frozenset({"EngineScaler"}), lines=(0, 0),
     )  # fmt: skip
+    for clip in training.events(Happening.CLIP):
+        mode = static_value(training.analysis, clip.what.get("mode", NONE)) if "library" in clip.what else None
+        if mode not in {None, "norm"}:
+            yield Decision(
+                "MG112", Kind.TODO, clip.module, clip.node, told("clipping by {mode} fails: the engine clips by the norm", mode=str(mode)),
+            )  # fmt: skip
+            break
     for backward in training.backwards:
         graph = backward.what.get("create_graph", FALSE_VALUE)
         if "library" in backward.what and any(isinstance(one, Const) and one.value for one in each(graph)):

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import dividing, loops_around, named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.analysis import (
+    dividing,
+    held_at,
+    library_said,
+    name_of,
+    named,
+    nearest_common,
+    regions_around,
+    within,
+)
 from dsmigrate.codemod.analysis.buffers import Buffers
-from dsmigrate.codemod.analysis.code import Names, as_written, condition_said, holds_by_default, said
+from dsmigrate.codemod.analysis.code import Names, as_written, flag_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     Condition,
@@ -201,9 +210,10 @@ def _unsettled(event: Event, reason: str) -> Decision:
 def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) -> Iterator[Decision]:
     """``torch_autocast`` as the training's regions are; for some releases the region in the model's own forward."""
     code = (
-        condition_said(wanted.enabled, facts.site.names)
+        flag_said(training.analysis.run, wanted.enabled, facts.site.names)
         or _switch(training, facts, first)
         or _as_written(training, facts, first)
+        or _by_manager(training, facts, first)
     )
     dtype = type_by_default(training.analysis, wanted.dtype) if wanted.dtype is not None else None
     dtype_code = "" if isinstance(wanted.dtype, Lib) or wanted.dtype is None else said(wanted.dtype, facts.site.names)
@@ -296,6 +306,22 @@ def _as_written(training: Training, facts: Facts, event: Event) -> str | None:
     return None if given is None else as_written(training.analysis, given, event.names, facts.site.names)
 
 
+def _by_manager(training: Training, facts: Facts, event: Event) -> str | None:
+    """A test of what holds the manager, which is another one where autocast is off: ``amp_autocast is not suppress``."""
+    node = regions_around(event, AUTOCAST)[0].node
+    held = held_at(training.analysis.run, event.names, node.func) if isinstance(node, ast.Call) else None
+    name = name_of(lambda value: [value] == held, facts.site.names) if held else None
+    managers = list(each(held[0])) if held and name else []
+    if not all(isinstance(one, Lib) for one in managers):
+        return None
+    for word, wanted in (("is", True), ("is not", False)):
+        these = [one.name for one in managers if isinstance(one, Lib) and (one.name in AUTOCAST) is wanted]
+        code = library_said(these[0], facts.site.names) if len(these) == 1 else None
+        if code is not None:
+            return f"{name} {word} {code}"
+    return None
+
+
 _WITHIN = frozenset({"field", "item"})
 """What an attribute or an item is of something that is not read."""
 
@@ -344,19 +370,21 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
 
 def _sent(training: Training, event: Event, called: ast.expr) -> Iterator[Insert]:
     """Rank 0's buffers are sent before the loop that evaluates the module, which sends none, where it is bound already."""
-    training_blocks = {block for one in _forwards(training).trained for block in one.block.around()}
-    loops = {loop.node for loop in loops_around(event) if loop not in training_blocks}
+    trained = _forwards(training).trained
+    trains = {one.node for one in trained} | {block.node for one in trained for block in one.block.around()}
     names = {one.id for one in ast.walk(called) if isinstance(one, ast.Name)}
     own = event.module.step(event.node)
     place = own.node
-    for step in own.around():
-        if step.node in loops and step.function is own.function:
-            if any(
-                isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names
-                for one in ast.walk(step.node)
-            ):
-                break
-            place = step.node
+    for step in own.around():  # by the text: what a generator goes over is a loop of its own
+        if step.function is not own.function or not isinstance(step.node, ast.For | ast.AsyncFor | ast.While):
+            continue
+        inner = list(ast.walk(step.node))
+        if any(
+            one in trains or (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in names)
+            for one in inner
+        ):
+            break
+        place = step.node
     yield Insert(event.module, place, ((f"ds_compat.broadcast_buffers({event.module.text(called)})",),))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import held_at, nearest_common, within
-from dsmigrate.codemod.analysis.code import as_written, condition_said
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, both, either, implied, literals_of
+from dsmigrate.codemod.analysis.analysis import held_at
+from dsmigrate.codemod.analysis.code import condition_said
+from dsmigrate.codemod.analysis.conditions import TRUE, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.precision import precision_at
@@ -16,6 +16,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, UNBOUND, Choice, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, is_statement
+from dsmigrate.codemod.idioms.scaled import test_of_scaled
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
 from dsmigrate.languages import told
@@ -178,7 +179,7 @@ def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
     moment = place[0]
     plain = [event for event in training.steps if "scaler" not in event.what]
     if plain and len(lines) == 1:  # which would find a scale that nobody updates
-        test = _test(training, made, plain, moment.names)
+        test = test_of_scaled(training, made, plain, moment)
         if test is None:
             yield Decision(
                 "MG302", Kind.TODO, plain[0].module, plain[0].node, "this step does not use the scaler: call use_grad_scaler only in runs that do",
@@ -190,29 +191,6 @@ def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
         "MG302", Kind.CONVERTED, moment.module, moment.node, "".join(map(str, lines[-1])).strip(), "the scaler keeps its scale and schedule",
         edits=(Insert(moment.module, moment.node, lines, after=True, rank=2),), parts=frozenset({"use_grad_scaler"}), lines=(0, 0),
     )  # fmt: skip
-
-
-def _test(
-    training: Training, made: list[Event], plain: list[Event], names: tuple[Mapping[str, Value], ...]
-) -> str | None:
-    """What a run that steps through the scaler is known by, where others step without it."""
-    scaled = [event for event in training.steps if event not in plain]
-    common = nearest_common([*scaled, *plain])
-    known = [
-        {one for one in literals_of(within(event, common)) if not one.loops and not one.varies} for event in scaled
-    ]
-    for one in sorted(set.intersection(*known), key=lambda one: one.serial) if known else ():
-        if all(both(one, within(event, common)) is FALSE for event in plain):
-            if made and all(implied(one, event.condition) for event in made):
-                return "True"
-            blocks = (block for event in scaled for block in event.block.around() if block.test is one)
-            tests = (
-                as_written(training.analysis, block.node.test, block.names, names)
-                for block in blocks
-                if isinstance(block.node, ast.If)
-            )
-            return condition_said(one, names) or next(tests, None)
-    return None
 
 
 def _lines(

@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Obj, Tensor, each, show
+from dsmigrate.codemod.analysis.values import Const, Obj, Tensor, each, forwards_in, show
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.module import Module
@@ -109,7 +109,7 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
                 "half a conversion would not train",
             )
         elif (last := _trains_elsewhere(analysis)) is not None:
-            yield _refused("MG910", wraps[Role.WRAPPER], told("{name} in line {line} is not read: it may train this model", name=show(last["function"])[:60], line=last.line),
+            yield _refused("MG910", wraps[Role.WRAPPER], told("{name} in line {line} is not read: it may train this model", name=_code(last)[:60], line=last.line),
                            "half a conversion would not train")  # fmt: skip
         else:
             event = wraps[Role.WRAPPER]
@@ -239,12 +239,19 @@ def _not_reached(module: Module) -> str:
 
 
 def _trains_elsewhere(analysis: Analysis) -> Event | None:
-    """An unread call that is given a wrapped model and an optimizer."""
+    """An unread call that is given a wrapped model, or the loss that it gave, and an optimizer."""
     for event in analysis.of(Happening.OPAQUE):
-        roles = {role_of(one) for name, value in event.what.items() if name.startswith("thing") for one in each(value)}
+        things = [one for name, value in event.what.items() if name.startswith("thing") for one in each(value)]
+        models = [forward.model for one in things for forward in forwards_in(one)]
+        roles = {role_of(one) for one in (*things, *models)}
         if {Role.WRAPPER, Role.OPTIMIZER} <= roles:
             return event
     return None
+
+
+def _code(event: Event) -> str:
+    """What a call calls, as it is written."""
+    return event.module.text(event.node.func) if isinstance(event.node, ast.Call) else show(event["function"])
 
 
 def _unread(analysis: Analysis) -> Event | None:
