@@ -227,7 +227,8 @@ case "${1:-}" in
 esac
 
 # Packages are fetched while the first tests run, and the real VS Code is driven while others compute: most of what a
-# window does is waiting. It goes first where it wants the processor, or it would lose keys and patience.
+# window does is waiting. It goes first where it wants the processor, or it would lose keys and patience; the other
+# Pythons take what everything else leaves.
 said=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
 in_vscode() { vscode && "$bin/python" -m pytest -q tests/e2e/vscode; }
@@ -237,29 +238,35 @@ begin editors editors
 begin "the extension in the real VS Code" in_vscode
 begin "ruff, mypy" lint
 
-for version in "${SUPPORTED[@]}"; do
-    [ -n "${others[$version]:-}" ] || continue
-    (other_environment "$version") || { failed+=("the environment of Python $version"); continue; }
-    lowest='' which=("${INTERPRETER[@]}") what='what depends on the interpreter'
-    case "$version" in
-    "${SUPPORTED[0]}")
-        lowest=1 what='what depends on the interpreter or on libraries, with the lowest versions of these,'
-        which+=("${LIBRARIES[@]}")
-        ;;
-    "${SUPPORTED[-1]}") which+=(tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
-    esac
-    step "$what on Python $version" \
-        env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest "${which[@]}" -m "$UNIT" "${TWO[@]}"
-done
+other_pythons() {  # each by itself: what one of them finds is shown, and the next goes on
+    local version status=0 lowest what which
+    for version in "${SUPPORTED[@]}"; do
+        [ -n "${others[$version]:-}" ] || continue
+        lowest='' which=("${INTERPRETER[@]}") what='what depends on the interpreter'
+        case "$version" in
+        "${SUPPORTED[0]}")
+            lowest=1 what='what depends on the interpreter or on libraries, with the lowest versions of these,'
+            which+=("${LIBRARIES[@]}")
+            ;;
+        "${SUPPORTED[-1]}") which+=(tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
+        esac
+        say "$what on Python $version"
+        (other_environment "$version") &&
+            nice -n 15 env DSMIGRATE_LOWEST=$lowest ".venv-test-$version/bin/python" -m pytest "${which[@]}" -m "$UNIT" "${TWO[@]}" ||
+            status=1
+    done
+    return "$status"
+}
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
-
-end "ruff, mypy"
+begin "the other Pythons" other_pythons
 end editors
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
 nice "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" --durations=20 || failed+=(pytest)
 
+end "ruff, mypy"
+end "the other Pythons"
 end "the extension in the real VS Code"
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 [ ${#failed[@]} -eq 0 ]
