@@ -242,6 +242,25 @@ def test_a_loss_beside_apex_keeps_the_region_of_native_amp() -> None:
     )
 
 
+def test_an_evaluation_of_either_wrapper_is_not_held_against_the_regions_of_the_other() -> None:
+    wrapped = """if kind == "apex":
+    from apex.parallel import DistributedDataParallel as ApexDDP
+    model = ApexDDP(model)
+else:
+    model = DDP(model)
+"""
+    evaluation = """
+with torch.no_grad():
+    for x in loader:
+        with region():
+            print(model(x))
+"""
+    script = NATIVE_OR_APEX.replace("model = DDP(model)\n", wrapped).replace(
+        "loss = model(x).sum()", "out = model(x)\n        loss = nn.functional.mse_loss(out, x)"
+    )
+    assert not converted(START + script + evaluation).todos
+
+
 def test_what_reaches_into_the_scalers_of_apex_is_marked() -> None:
     set_up = '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")\n'
     line = "    amp._amp_state.loss_scalers[0]._loss_scale = 2**20\n"
