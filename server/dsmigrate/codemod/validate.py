@@ -398,8 +398,8 @@ class _Reader(ABC):
         return [] if value is UNBOUND else [value]
 
     def precision(self, event: Event) -> str:
-        """Whether autocast may be on around an event."""
-        return "plain" if precision_at(self.analysis, event).enabled is FALSE else "under autocast"
+        """Whether autocast may be on around an event, for those that run under the wrapper."""
+        return "plain" if self.left(precision_at(self.analysis, event).enabled) is FALSE else "under autocast"
 
     def without_grad(self, event: Event) -> bool:
         return bool(regions_around(event, _NO_GRAD))
@@ -428,8 +428,6 @@ _KEPT = {
 }
 
 
-_UNTRAINED = "in the precision around it"
-"""Of a forward that trains nothing, where apex had patched the model: which regions it came into differs by option."""
 _OF_ZERO = frozenset(
     {"arg_optimizer_class", "arg_parameters_as_bucket_view", "arg_overlap_with_ddp", "arg_process_group"}
 )
@@ -647,9 +645,8 @@ class _Original(_Side):
         return self.training.is_before(event)
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
-        if self.patched and self.without_grad(event):
-            return _UNTRAINED
-        return "under autocast" if wrapped and self.patched else self.precision(event)
+        patched = wrapped and self.patched and not self.without_grad(event)  # what is not trained may run outside of it
+        return "under autocast" if patched else self.precision(event)
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
@@ -692,9 +689,7 @@ class _Result(_Side):
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
         region = self.precision(event)
-        if self.patched and self.without_grad(event):
-            return _UNTRAINED
-        if not wrapped or not self.decides:
+        if not wrapped or not self.decides or (self.patched and self.without_grad(event)):
             return region
         if not self.settled.config.keys() & _MIXED:
             return "plain" if region == "plain" else "plain, in a region that the engine switches off"
