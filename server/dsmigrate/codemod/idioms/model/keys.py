@@ -206,8 +206,7 @@ class _Names:
             taken = function.node
             if not isinstance(taken, ast.FunctionDef | ast.Lambda):
                 return False
-            names = [arg.arg for arg in (*taken.args.posonlyargs, *taken.args.args, *taken.args.kwonlyargs)]
-            held = next((name for name in names if argument(function, call, name) is use), None)
+            held = _parameter(function, taken, call, use)
             if held is None or (taken, held) in self.seen:
                 return False
             self.seen.add((taken, held))
@@ -239,8 +238,7 @@ class _Names:
             taken = function.node
             if not isinstance(taken, ast.FunctionDef | ast.AsyncFunctionDef):
                 return True
-            names = [arg.arg for arg in (*taken.args.posonlyargs, *taken.args.args, *taken.args.kwonlyargs)]
-            held = next((name for name in names if argument(function, call, name) is node), None)
+            held = _parameter(function, taken, call, node)
             if held is None or self._of_name(function.data["frame"].module, taken, held):
                 return True
         return not labels
@@ -275,3 +273,11 @@ def _is_plain(use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
         case ast.Call(func=ast.Name(id="print")):
             return True
     return False
+
+
+def _parameter(
+    function: Obj, taken: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: ast.Call, given: ast.expr
+) -> str | None:
+    """The parameter of a function that an argument of a call is bound to."""
+    names = [arg.arg for arg in (*taken.args.posonlyargs, *taken.args.args, *taken.args.kwonlyargs)]
+    return next((name for name in names if argument(function, call, name) is given), None)
