@@ -10,9 +10,26 @@ from dsmigrate.codemod.analysis.conditions import FALSE, both, implied, literals
 from dsmigrate.codemod.analysis.events import Event
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.program.edits import Template
 
 
-def test_of_scaled(training: Training, made: list[Event], plain: list[Event], moment: Moment) -> str | None:
+def for_scaled(
+    training: Training, made: list[Event], lines: tuple[Template, ...], moment: Moment
+) -> tuple[tuple[Template, ...], Event | None]:
+    """A line about the scaler under the test of the runs that step through it; with it a step without it that no test tells apart.
+
+    ``made`` are the places that make the scaler, ``moment`` where the line comes to stand. Several lines have a test already.
+    """
+    plain = [event for event in training.steps if "scaler" not in event.what]
+    if not plain or len(lines) > 1:
+        return lines, None
+    test = _test_of_scaled(training, made, plain, moment)
+    if test is None:
+        return lines, plain[0]
+    return (lines if test == "True" else ((f"if {test}:",), *(("    ", *line) for line in lines))), None
+
+
+def _test_of_scaled(training: Training, made: list[Event], plain: list[Event], moment: Moment) -> str | None:
     """What a run that steps through the scaler is known by, where others step without it; None where nothing says it.
 
     ``made`` are the places that make the scaler, ``plain`` the steps without it, ``moment`` where it is asked; "True"

@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.idioms.scaled import test_of_scaled
+from dsmigrate.codemod.idioms.scaled import for_scaled
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Template
 from dsmigrate.languages import told
@@ -50,15 +50,12 @@ def native(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
     found = values_at(training.analysis.run, moment.names, ast.parse(name, mode="eval").body) or []
     lines: tuple[Template, ...] = ((f"if {name} is not None:",), (f"    {line}",)) if NONE in found else ((line,),)
     made = [one for one in training.events(Happening.MADE) if any(thing in scalers for thing in each(one["what"]))]
-    plain = [one for one in training.steps if "scaler" not in one.what]
-    test = test_of_scaled(training, made, plain, moment) if plain and len(lines) == 1 else "True"
-    if test is None:
+    lines, plain = for_scaled(training, made, lines, moment)
+    if plain is not None:
         yield Decision(
-            "MG112", Kind.TODO, plain[0].module, plain[0].node, "this step does not use the scaler: make the EngineScaler only in runs that do",
+            "MG112", Kind.TODO, plain.module, plain.node, "this step does not use the scaler: make the EngineScaler only in runs that do",
             "a scaler takes each step once between two updates",
         )  # fmt: skip
-    elif test != "True":
-        lines = (f"if {test}:",), (f"    {line}",)
     yield Decision(
         "MG112", Kind.CONVERTED, moment.module, moment.node, line, "it runs backward and step through the engine then",
         edits=(Insert(moment.module, moment.node, lines, after=True, rank=2),), parts=frozenset({"EngineScaler"}), lines=(0, 0),

@@ -16,7 +16,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, UNBOUND, Choice, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, is_statement
-from dsmigrate.codemod.idioms.scaled import test_of_scaled
+from dsmigrate.codemod.idioms.scaled import for_scaled
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
 from dsmigrate.languages import told
@@ -177,16 +177,12 @@ def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
         )  # fmt: skip
         return
     moment = place[0]
-    plain = [event for event in training.steps if "scaler" not in event.what]
-    if plain and len(lines) == 1:  # which would find a scale that nobody updates
-        test = test_of_scaled(training, made, plain, moment)
-        if test is None:
-            yield Decision(
-                "MG302", Kind.TODO, plain[0].module, plain[0].node, "this step does not use the scaler: call use_grad_scaler only in runs that do",
-                "a scaler takes each step once between two updates",
-            )  # fmt: skip
-        elif test != "True":
-            lines = ((f"if {test}:",), *(("    ", *line) for line in lines))
+    lines, plain = for_scaled(training, made, lines, moment)  # which would find a scale that nobody updates
+    if plain is not None:
+        yield Decision(
+            "MG302", Kind.TODO, plain.module, plain.node, "this step does not use the scaler: call use_grad_scaler only in runs that do",
+            "a scaler takes each step once between two updates",
+        )  # fmt: skip
     yield Decision(
         "MG302", Kind.CONVERTED, moment.module, moment.node, "".join(map(str, lines[-1])).strip(), "the scaler keeps its scale and schedule",
         edits=(Insert(moment.module, moment.node, lines, after=True, rank=2),), parts=frozenset({"use_grad_scaler"}), lines=(0, 0),
