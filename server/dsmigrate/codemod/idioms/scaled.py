@@ -16,7 +16,9 @@ from dsmigrate.codemod.program.edits import Template
 def for_scaled(
     training: Training, made: list[Event], lines: tuple[Template, ...], moment: Moment
 ) -> tuple[tuple[Template, ...], Event | None]:
-    """A line about the scaler under the test of the runs that step through it; with it a step without it that no test tells apart.
+    """A line about the scaler under the test of the runs that step through it, as others would find a scale that nobody updates.
+
+    With it a step without the scaler that no test tells apart.
 
     ``made`` are the places that make the scaler, ``moment`` where the line comes to stand. Several lines have a test already.
     """

@@ -177,7 +177,7 @@ def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
         )  # fmt: skip
         return
     moment = place[0]
-    lines, plain = for_scaled(training, made, lines, moment)  # which would find a scale that nobody updates
+    lines, plain = for_scaled(training, made, lines, moment)
     if plain is not None:
         yield Decision(
             "MG302", Kind.TODO, plain.module, plain.node, "this step does not use the scaler: call use_grad_scaler only in runs that do",
