@@ -53,7 +53,7 @@ def read(text: str) -> Entry:
     if strange is not None:
         message = say("the character {character} cannot stand in YAML", character=ascii(strange[0]))
         raise ConvertError.at(message, text, strange.start())
-    loader = YAML(typ="rt", pure=True)
+    loader = YAML(typ="safe", pure=True)
     loader.version = (1, 1)
     try:
         node = loader.compose(text)
