@@ -47,6 +47,11 @@ def test_nesting_that_is_accepted_can_be_parsed_and_visited(shape: str) -> None:
     assert with_deep_stack(lambda: module.code) == text
 
 
+def test_strings_that_share_a_line_are_not_one_string() -> None:
+    others = ", ".join(["'b'"] * MAX_DEPTH)
+    assert parse(f"x = ['{'a' * 2 * MAX_DEPTH}', {others}]\n").body
+
+
 def test_what_is_only_read_may_be_nested_deeper_than_what_is_edited() -> None:
     assert read(NESTED["sums"](MAX_DEPTH + 20)).body
 

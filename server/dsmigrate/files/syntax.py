@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import sys
 import threading
 import tokenize
@@ -107,7 +108,7 @@ def _syntax_message(error: SyntaxError) -> str:
 
 
 def _check_depth(tree: ast.Module, text: str) -> None:
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=None))  # as Python counts them: a form feed ends none
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
     while stack:
         node, depth = stack.pop()
@@ -122,16 +123,22 @@ def _check_depth(tree: ast.Module, text: str) -> None:
 
 
 def _adjacent_literals(node: ast.expr, lines: list[str]) -> int:
-    """Count the literals that one implicitly concatenated string is written as; 0 where it is too short to matter."""
-    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-    extent = (last - first) * 4 + (node.end_col_offset or 0) - (node.col_offset if first == last else 0)
-    if extent < MAX_DEPTH:
+    """Count the literals that one implicitly concatenated string is written as, until they are too many.
+
+    0 where it is too short to matter.
+    """
+    first, last, end = node.lineno - 1, (node.end_lineno or node.lineno) - 1, node.end_col_offset or 0
+    if (last - first) * 4 + end - (node.col_offset if first == last else 0) < MAX_DEPTH:
         return 0
-    written = "".join(lines[first : last + 1])
-    if written.count("'") + written.count('"') < MAX_DEPTH:
+    written = [line.encode() for line in lines[first : last + 1]]
+    written[-1] = written[-1][:end]
+    written[0] = written[0][node.col_offset :]
+    text = b"".join(written).decode(errors="replace")
+    if text.count("'") + text.count('"') < MAX_DEPTH:
         return 0
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(f"({written})").readline))
-    except (tokenize.TokenError, SyntaxError):  # other code of a block shares the lines
+    tokens = tokenize.generate_tokens(io.StringIO(f"({text})").readline)
+    literals = (token for token in tokens if token.type == tokenize.STRING or token.string[-1:] in {"'", '"'})
+    try:  # a token of Python 3.12 carries a copy of its line, so that none is kept
+        return sum(1 for _ in itertools.islice(literals, MAX_DEPTH + 1))
+    except (tokenize.TokenError, SyntaxError):  # what stands in an f-string has odd places before Python 3.12
         return 0
-    return sum(token.type == tokenize.STRING or token.string[-1:] in {"'", '"'} for token in tokens)

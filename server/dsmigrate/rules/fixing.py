@@ -61,7 +61,7 @@ def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, u
 
 def first_fix(finding: Finding, *, unsafe: bool) -> Fix | None:
     """Return the fix that would be applied for a finding, None when there is none that may be."""
-    return next((fix for fix in finding.fixes if fix.edits and (fix.safe or unsafe)), None)
+    return next((fix for fix in finding.proposed if (fix.safe or unsafe) and fix.edits), None)
 
 
 def _compatible(text: str, findings: list[Finding], most: int, *, unsafe: bool) -> list[tuple[Finding, Fix]]:
