@@ -159,7 +159,8 @@ TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
 # What a version of Python can change beside syntax: start and end of processes, files, texts, threads.
 INTERPRETER=(tests/{cli,files,language_server,launchers,migration,settings,verify})
 # What goes through libraries of which an old version may do otherwise: LibCST, deepdiff, jsonschema, readers of YAML.
-LIBRARIES=(tests/{codemod,convert,diff,document,editing,schemas} tests/test_lowest.py --ignore=tests/codemod/idioms)
+LIBRARIES=(tests/{codemod,convert,diff,document,editing,schemas} tests/test_lowest.py --ignore=tests/codemod/idioms
+    --ignore=tests/diff/test_git.py --ignore=tests/diff/test_no_program_runs.py)
 
 unit_python() {  # an environment for the unit suite alone: that of all tests where it is set up
     if [ -f .venv-test/.state ]; then

@@ -31,8 +31,7 @@ def test_work_grows_with_the_input(shape: str, command: str) -> None:
     made, text = work(command), SHAPES[shape] if shape in SHAPES else OTHERS[shape][0]
     size = SIZES.get(shape, SIZE)
     small, large = text(size).encode(), text(4 * size).encode()
-    made(small)  # what is made once
-    made(large)
+    made(large)  # what is made once
     few, many = calls(made, small), calls(made, large)
     # Four times the size; what grows with its square does 16 times as much. The proofs of fixes read what stands behind
     # them, so that where a small text is full of the first hundred fixes, these cost half.

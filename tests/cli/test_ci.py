@@ -327,6 +327,7 @@ def test_nothing_in_a_file_name_or_a_value_becomes_a_command_or_markdown(pull: R
     assert "<script" not in outside
 
 
+@pytest.mark.broad
 def test_a_large_report_fits_into_a_comment(pull: Run, github: Github) -> None:
     many = {f"configs/ds_{number}.json": STAGE_2 for number in range(120)}
     base = pull.repository.commit(dict(many))
