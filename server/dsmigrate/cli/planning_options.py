@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from dsmigrate.memory.activations import Attention, Workload
+from dsmigrate.memory.activations import Attention, Loss, Workload
 from dsmigrate.memory.estimate import GIB, Machine
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
+from dsmigrate.memory.trained import BASES, adapter, with_adapter, with_trainable
 from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
 
@@ -26,6 +27,10 @@ _FLAGS = (
     click.option("--hidden", type=_COUNT, help="Its width."),
     click.option("--heads", type=_COUNT, help="Its attention heads."),
     click.option("--vocab", type=_COUNT, help="Its vocabulary."),
+    click.option("--trainable", metavar="N|PATH",
+                 help="What of it trains: a number such as 40m, or an adapter_config.json (LoRA). Default: all."),
+    click.option("--base", type=click.Choice(list(BASES)),
+                 help="How the weights that do not train are kept; default that of config.json, or 16bit."),
     click.option("--gpus", type=_COUNT, default=1, show_default=True, help="GPUs of a node."),
     click.option("--nodes", type=_COUNT, default=1, show_default=True, help="Nodes."),
     click.option("--host-memory", type=_SIZE, metavar="GIB", help="Host memory of a node."),
@@ -35,6 +40,8 @@ _FLAGS = (
     click.option("--sequence", type=_COUNT, default=2048, show_default=True, help="Tokens of a sample."),
     click.option("--attention", type=click.Choice([one.value for one in Attention]), default="flash", show_default=True,
                  help="Whether attention keeps scores."),
+    click.option("--loss", type=click.Choice([one.value for one in Loss]), default="upcast", show_default=True,
+                 help="How the loss of a language model is computed."),
     click.option("--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION",
                  help="DeepSpeed release; default the newest known."),
 )  # fmt: skip
@@ -55,12 +62,27 @@ def model_of(flags: dict[str, Any]) -> Described:
         raise click.UsageError("give the model: --model PATH, or --params 7b; one of the two")
     try:
         if flags["model"] is not None:
-            return shaped(described(flags["model"]), **shape)
-        return typical(
-            size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
-        )
+            found = shaped(described(flags["model"]), **shape)
+        else:
+            found = typical(
+                size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
+            )
+        return _trained(found, flags["trainable"], flags["base"])
     except (SettingsError, ModelError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _trained(found: Described, wanted: str | None, base: str | None) -> Described:
+    """Return the model with what of it trains; raises SettingsError and ModelError."""
+    if wanted is None:
+        if base is not None:
+            raise click.UsageError("--base: give --trainable too: weights that train are never quantised")
+        return found
+    kept = base or found.base
+    path = Path(wanted)
+    if path.exists() or path.suffix == ".json":
+        return with_adapter(found, adapter(path), kept)
+    return with_trainable(found, size_of(wanted, "--trainable"), kept)
 
 
 def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | None = None) -> Machine:
@@ -79,7 +101,10 @@ def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | No
 def work_of(flags: dict[str, Any], micro_batch: int | None = None) -> Workload:
     """Return what a GPU works on, without checkpointing; ``micro_batch`` is what the config says."""
     return Workload(
-        flags["micro_batch"] or micro_batch or 1, flags["sequence"], attention=Attention(flags["attention"])
+        flags["micro_batch"] or micro_batch or 1,
+        flags["sequence"],
+        attention=Attention(flags["attention"]),
+        loss=Loss(flags["loss"]),
     )
 
 

@@ -42,6 +42,9 @@ class Shape:
         return cls(layers, hidden, heads, heads, hidden // heads, 4 * hidden, vocabulary=vocabulary)
 
 
+WHOLE = "All parameters are taken to train; --trainable says otherwise."
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """A model as far as somebody described it.
@@ -58,3 +61,5 @@ class Described:
     notes: tuple[str, ...] = ()
     block: str = ""
     """The class around the experts, where those may be modules of their own; "" for none."""
+    base: str = "16bit"
+    """How the file keeps the weights, as a name of ``memory.trained.BASES``."""

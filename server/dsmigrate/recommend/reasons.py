@@ -27,7 +27,8 @@ def _reasons(one: Candidate) -> Iterator[str]:
     if found.machine.ranks > 1:
         hidden = "mostly hidden behind backward" if overlapping(one.config) else "little beside the computing"
         hidden = hidden if taken.sending < _VISIBLE * taken.total else "seen in the step"
-        yield f"sends {found.traffic.formula()} elements per step, {size(found.sent)} per GPU: {hidden}"
+        elements = "" if found.model.frozen else f"{found.traffic.formula()} elements per step, "
+        yield f"sends {elements}{size(found.sent)} per GPU and step: {hidden}"
     if one.checkpointing is not Checkpointing.NONE:
         yield "computes every block twice to save activations: about a third more work"
     if one.variant.optimizer != "none":

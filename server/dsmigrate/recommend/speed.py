@@ -14,8 +14,9 @@ from dsmigrate.memory.variants import Variant
 from dsmigrate.recommend.request import Request
 from dsmigrate.schemas_location import schema_toml
 
-_PER_PARAMETER, _AGAIN = 6, 2
-"""Operations per parameter and token: two forward, four backward; two more to compute a forward again."""
+_PER_WEIGHT, _PER_TRAINED, _AGAIN = 4, 2, 2
+"""Operations per parameter and token: two forward, two backward; two more for the gradient of one that trains, and two
+to compute a forward again."""
 _HIDDEN = 2 / 3
 """The share of compute that communication can hide behind: backward."""
 _SEEN = 0.2
@@ -56,7 +57,8 @@ def seconds(request: Request, one: Estimate, variant: Variant, tuned: int, *, ov
     shape = one.described.shape
     tokens = one.work.micro_batch * (one.work.tokens(shape) if shape else one.work.sequence) * request.steps
     again = _AGAIN if one.work.checkpointing is not Checkpointing.NONE else 0
-    computing = (_PER_PARAMETER + again) * parameters * tokens / operations(request.hardware)
+    each = (_PER_WEIGHT + again) * one.model.elements + _PER_TRAINED * parameters
+    computing = each * tokens / operations(request.hardware)
     sending = (one.sent or 0) / machines()["links"][request.link] * (1 + 0.05 * tuned)
     if variant.stage == 3:
         computing *= _HOOKS
@@ -77,12 +79,13 @@ def operations(hardware: str | None) -> float:
 
 def _moving(request: Request, one: Estimate, variant: Variant) -> float:
     """Return the seconds for what crosses PCIe and NVMe: gradients down and weights up, weights for each use."""
-    shard, steps, host = one.model.parameters / request.machine.ranks, request.steps, machines()["host"]
+    ranks, steps, host = request.machine.ranks, request.steps, machines()["host"]
+    shard, weights = one.model.parameters / ranks, one.model.elements / ranks
     crossing = 0.0
     if variant.optimizer != "none":
         crossing += 2 * shard * (steps + 1)
     if variant.weights != "none":
-        crossing += 2 * shard * 2 * steps
+        crossing += 2 * weights * 2 * steps
     kept = one.usage.bytes(Place.HOST, (What.ACTIVATIONS,)) or 0
     crossing += 2 * kept * steps
     swapped = (one.on_node(Place.NVME) or 0) * 2

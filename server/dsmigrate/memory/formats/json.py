@@ -33,6 +33,7 @@ def model(described: Described) -> dict[str, Any]:
     return {
         "name": described.name,
         "parameters": described.model.parameters,
+        "frozen": sum(described.model.frozen),
         "tensors": len(described.model.tensors),
         "source": described.source,
         "exact": described.exact,
@@ -71,6 +72,7 @@ def workload(one: Estimate) -> dict[str, Any]:
         "micro_batches_per_step": one.traffic.steps,
         "activation_checkpointing": one.work.checkpointing.value,
         "attention": one.work.attention.value,
+        "loss": one.work.loss.value,
     }
 
 
@@ -89,6 +91,7 @@ def estimate(one: Estimate) -> dict[str, Any]:
         "sent_elements": one.traffic.formula(),
         "largest_micro_batch": one.largest_micro_batch,
         "assumes": list(one.assumes),
+        "rejected": [{"code": finding.code, "message": finding.message} for finding in one.rejected],
         "parts": [_part(part) for part in one.usage.parts],
         "transfers": [_transfer(transfer) for transfer in one.traffic.transfers],
     }

@@ -9,9 +9,9 @@ from typing import Any
 
 from dsmigrate.files.paths import resolved
 from dsmigrate.memory.model import Model
-from dsmigrate.memory.shape import Described, Shape
+from dsmigrate.memory.shape import WHOLE, Described, Shape
 from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, vision
-from dsmigrate.memory.sources.config import ModelConfig, families, load
+from dsmigrate.memory.sources.config import ModelConfig, base_of, families, load
 from dsmigrate.memory.sources.errors import ModelError
 from dsmigrate.memory.sources.typical import typical
 
@@ -68,9 +68,9 @@ def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) ->
     model = Model.of(tensors(config))
     if not model.parameters:
         raise ModelError(f"{where}: a model without parameters")
-    notes = ["The number of parameters is that of a model that trains as a whole: no adapters, nothing frozen."]
+    notes = [WHOLE]
     if "quantization_config" in values:
-        notes.append("quantization_config: weights are counted as elements, not as they are stored.")
+        notes.append("quantization_config: weights that train are counted in 16 bit, not as they are stored.")
     if weights is not None:
         stored = sum(safetensors.read(weights).sizes)
         if stored != model.parameters:
@@ -80,7 +80,9 @@ def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) ->
     name = values.get("_name_or_path") or resolved(Path(where)).parent.name or str(config.type)
     source = f"the tensors of {config.type}{' ' + config.task if config.task else ''}, from {Path(where).name}"
     block = str(config.family.get("block", ""))
-    return Described(str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes), block=block)
+    return Described(
+        str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes), block=block, base=base_of(values)
+    )
 
 
 def _from_weights(file: Path, values: Mapping[str, Any] | None) -> Described:

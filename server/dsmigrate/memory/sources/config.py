@@ -132,6 +132,16 @@ TASKS = (
 """The endings of class names whose heads are known."""
 
 
+def base_of(values: Mapping[str, Any]) -> str:
+    """Return how ``quantization_config`` keeps the weights, as a name of ``memory.trained.BASES``."""
+    found = values.get("quantization_config")
+    if not isinstance(found, Mapping):
+        return "16bit"
+    if found.get("load_in_4bit") or found.get("bits") == 4:
+        return "4bit-double" if found.get("bnb_4bit_use_double_quant") else "4bit"
+    return "8bit" if found.get("load_in_8bit") or found.get("bits") == 8 else "16bit"
+
+
 def load(file: Path) -> Mapping[str, Any]:
     """Return the object of a JSON file; raises ModelError with the place of what is wrong."""
     try:

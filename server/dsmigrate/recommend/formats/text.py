@@ -13,6 +13,7 @@ from rich.text import Text
 from dsmigrate.knowledge import knowledge
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
+from dsmigrate.memory.formats.text import counted
 from dsmigrate.memory.model import Place
 from dsmigrate.recommend.choose import Candidate, Recommendation
 from dsmigrate.recommend.decisions import topics
@@ -27,7 +28,7 @@ def render(found: Recommendation, *, config: bool, topics_too: bool) -> Renderab
 def _lines(found: Recommendation, *, config: bool, topics_too: bool) -> Iterator[RenderableType]:
     request, chosen = found.request, found.chosen
     model, machine = request.described, request.machine
-    yield Text(f"{model.name}: {model.model.parameters:,} parameters ({model.source})", "bold")
+    yield Text(f"{model.name}: {counted(model)} ({model.source})", "bold")
     gpus = f"{machine.nodes} × {machine.gpus}" if machine.nodes > 1 else str(machine.gpus)
     each = f" of {size(machine.gpu)}" if machine.gpu else ""
     many = "s" if machine.ranks > 1 else ""
