@@ -71,20 +71,25 @@ class Workload:
         """Return the tokens of a sample, which the model may fix."""
         return shape.tokens or self.sequence
 
+    def answered(self, shape: Shape) -> int:
+        """Return the tokens of a sample that logits are made for."""
+        return self.tokens(shape) if shape.answer is None else min(self.sequence, shape.answer)
+
 
 def activations(shape: Shape, work: Workload, width: int = 2, *, frozen: bool = False) -> Iterator[Part]:
     """Yield what activations take on a rank; ``width`` is bytes of an element of the weights, ``frozen`` their head."""
-    tokens = work.micro_batch * work.tokens(shape)
-    block = tokens * block_bytes(shape, work, width)
+    tokens, said = work.micro_batch * work.tokens(shape), work.micro_batch * work.answered(shape)
+    each = block_bytes(shape, work, width)
     blocks, crosses = shape.layers - shape.cross, shape.cross
-    cross = block + tokens * cross_bytes(shape, work, width)
+    block, cross = tokens * each, said * (each + cross_bytes(shape, work, width))
     if work.checkpointing is Checkpointing.NONE:
         yield _part(round(blocks * block + crosses * cross), "activations of all blocks")
     else:
         place = Place.HOST if work.checkpointing is Checkpointing.HOST else Place.GPU
-        yield _part(shape.layers * tokens * width * shape.hidden, "the input of every block, kept for backward", place)
+        inputs = (blocks * tokens + crosses * said) * width * shape.hidden
+        yield _part(inputs, "the input of every block, kept for backward", place)
         says = "activations of the block that is computed again"
-        yield _part(round(cross if crosses else block), says, when=When.BACKWARD)
+        yield _part(round(max(block, cross) if crosses else block), says, when=When.BACKWARD)
     yield _part(round(tokens * ends_bytes(shape, width)), "embeddings, the last norm and the input of the head")
     if shape.vocabulary:
         yield from _loss(shape, work, width, frozen=frozen)
@@ -92,7 +97,7 @@ def activations(shape: Shape, work: Workload, width: int = 2, *, frozen: bool = 
 
 def _loss(shape: Shape, work: Workload, width: int, *, frozen: bool) -> Iterator[Part]:
     """Yield what the loss takes at its peak, which is in its backward: logits in their formats, and their gradients."""
-    tokens, words = work.micro_batch * work.tokens(shape), shape.vocabulary
+    tokens, words = work.micro_batch * work.answered(shape), shape.vocabulary
     upcasts = width < _FP32
     if work.loss is Loss.FUSED:
         tile = min(tokens, 1 << (max(1, tokens * shape.hidden // words) - 1).bit_length())

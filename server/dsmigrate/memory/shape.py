@@ -35,6 +35,8 @@ class Shape:
     """The longest sequence that the model is made for; None where it does not say."""
     tokens: int | None = None
     """Tokens per sample where the model fixes them, as for images."""
+    answer: int | None = None
+    """The most tokens of the decoder beside an encoder, where its own are others than those of the encoder."""
 
     @classmethod
     def of_gpt(cls, layers: int, hidden: int, heads: int, vocabulary: int) -> Shape:

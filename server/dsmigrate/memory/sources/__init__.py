@@ -10,7 +10,7 @@ from typing import Any
 from dsmigrate.files.paths import resolved
 from dsmigrate.memory.model import Model
 from dsmigrate.memory.shape import WHOLE, Described, Shape
-from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, vision
+from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, speech, towers, vision
 from dsmigrate.memory.sources.config import ModelConfig, base_of, families, load
 from dsmigrate.memory.sources.errors import ModelError
 from dsmigrate.memory.sources.typical import typical
@@ -22,7 +22,10 @@ _BUILDERS = {
     "encoder": (encoder.tensors, encoder.shape),
     "falcon": (falcon.tensors, falcon.shape),
     "latent": (latent.tensors, latent.shape),
+    "seeing": (towers.tensors, towers.shape),
     "seq2seq": (seq2seq.tensors, seq2seq.shape),
+    "speech": (speech.tensors, speech.shape),
+    "tower": (towers.tower, towers.tower_shape),
     "vision": (vision.tensors, vision.shape),
 }
 _INDEX = "model.safetensors.index.json"
@@ -64,11 +67,15 @@ def _found(path: Path) -> tuple[Path | None, Path | None]:
 
 def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) -> Described:
     config = ModelConfig(values, where)
+    if config.family["builder"] not in _BUILDERS:
+        raise ModelError(f"{where}: {config.type} is a part of a model, and none itself")
     tensors, shape = _BUILDERS[str(config.family["builder"])]
     model = Model.of(tensors(config))
     if not model.parameters:
         raise ModelError(f"{where}: a model without parameters")
     notes = [WHOLE]
+    if "vision" in config.family:
+        notes.append("Activations are those of the decoder: its tokens are words and images, the tower is not counted.")
     if "quantization_config" in values:
         notes.append("quantization_config: weights that train are counted in 16 bit, not as they are stored.")
     if weights is not None:
