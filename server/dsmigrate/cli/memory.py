@@ -57,8 +57,8 @@ def command(
 
     Without CONFIG all stages with every offload stand side by side, with the defaults of the release and Adam; with one
     its own parts. The model is read from its files or given as a size; nothing is imported, and no weights are read.
-    Exits with 1 where --gpu-memory is given and the config, or every variant, does not fit, and where DeepSpeed rejects
-    the CONFIG.
+    Exits with 1 where --gpu-memory or --gpu is given and the config, or every variant, does not fit, and where
+    DeepSpeed rejects the CONFIG.
     """
     if plot is not None and plot.suffix not in {".svg", ".html"}:
         raise click.UsageError(f"--plot {plot}: write a name that ends in .svg or .html")
@@ -82,7 +82,7 @@ def command(
     _print(found, release, form, alone=config is not None)
     if plot is not None:
         _plot(plot, found, release)
-    too_large = gpu_memory is not None and not any(one.fits for one in found)
+    too_large = machine.gpu is not None and not any(one.fits for one in found)
     return 1 if too_large or any(one.rejected for one in found) else 0
 
 

@@ -13,6 +13,7 @@ from dsmigrate.memory.estimate import GIB, Machine
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
 from dsmigrate.memory.trained import BASES, adapter, with_adapter, with_trainable
+from dsmigrate.recommend.speed import machines
 from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
 
@@ -33,7 +34,11 @@ _FLAGS = (
                  help="How the weights that do not train are kept; default that of config.json, or 16bit."),
     click.option("--gpus", type=_COUNT, default=1, show_default=True, help="GPUs of a node."),
     click.option("--nodes", type=_COUNT, default=1, show_default=True, help="Nodes."),
+    click.option("--gpu", type=click.Choice(list(machines()["presets"]), case_sensitive=False), metavar="NAME",
+                 help="The GPU, such as a100-80gb: its memory, and for recommend its speed and links."),
     click.option("--host-memory", type=_SIZE, metavar="GIB", help="Host memory of a node."),
+    click.option("--host-reserve", type=click.FloatRange(min=0), metavar="GIB",
+                 help="What of the host's memory is left free; default a tenth."),
     click.option("--headroom", type=click.FloatRange(min=0), metavar="GIB",
                  help="What of a GPU is left free; default 8 %, at least 1.5 GiB."),
     click.option("--micro-batch", type=_COUNT, help="Samples that a GPU works on at a time; default 1."),
@@ -87,7 +92,9 @@ def _trained(found: Described, wanted: str | None, base: str | None) -> Describe
 
 def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | None = None) -> Machine:
     """Return the machines that the flags describe; memory is given in GiB."""
-    headroom = flags["headroom"]
+    headroom, reserve = flags["headroom"], flags["host_reserve"]
+    if gpu_memory is None and flags["gpu"] is not None:
+        gpu_memory = machines()["presets"][flags["gpu"]][0]
     return Machine(
         gpus=flags["gpus"],
         nodes=flags["nodes"],
@@ -95,6 +102,7 @@ def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | No
         host=_bytes(flags["host_memory"]),
         nvme=_bytes(nvme),
         headroom=None if headroom is None else int(headroom * GIB),
+        host_reserve=None if reserve is None else int(reserve * GIB),
     )
 
 

@@ -20,7 +20,7 @@ GIB = 1 << 30
 _LEAST_HEADROOM, _SHARE_OF_HEADROOM = 3 * GIB // 2, 0.08
 _MOST_SAMPLES = 10**5
 _SHARE_OF_HOST = 0.9
-"""What of the host's memory may be planned with; the rest is the system's, the loader's and the launcher's."""
+"""What of the host's memory may be planned with, unless what is left is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Machine:
     host: int | None = None
     nvme: int | None = None
     headroom: int | None = None
+    host_reserve: int | None = None
+    """What of a node's host memory is left to the system, the loader and the launcher; None is a tenth of it."""
 
     @property
     def ranks(self) -> int:
@@ -59,7 +61,9 @@ class Machine:
     @property
     def host_room(self) -> int | None:
         """The bytes of a node's host memory that can be planned with."""
-        return None if self.host is None else int(self.host * _SHARE_OF_HOST)
+        if self.host is None:
+            return None
+        return int(self.host * _SHARE_OF_HOST) if self.host_reserve is None else max(0, self.host - self.host_reserve)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -291,5 +292,6 @@ def model_of(context: Context) -> Model | None:
     return None if not parameters else Model(parameters)
 
 
+@functools.lru_cache(maxsize=32)
 def _ceil(model: Model, ranks: int) -> int:
     return sum(math.ceil(size / ranks) for size in model.tensors or (model.parameters,))

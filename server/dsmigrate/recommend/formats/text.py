@@ -39,7 +39,8 @@ def _lines(found: Recommendation, *, config: bool, topics_too: bool) -> Iterator
         for line in advice(found):
             yield Text(f"· {line}")
     else:
-        yield Text(f"{title(chosen)}", "bold green")
+        size_, steps = chosen.estimate.work.micro_batch, chosen.estimate.traffic.steps
+        yield Text(f"{title(chosen)}; micro-batch {size_}, accumulation {steps}", "bold green")
         for line in reasons(chosen):
             yield Text(f"· {line}")
         yield Text()
@@ -65,13 +66,14 @@ def title(one: Candidate) -> str:
 def _others(found: Recommendation, chosen: Candidate) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="What fits, fastest first", title_justify="left")
     table.add_column("", no_wrap=True)
-    for name in ("time", "GPU", "host", "NVMe", "most samples"):
+    for name in ("time", "batch", "GPU", "host", "NVMe", "most samples"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found.fitting:
         places = [size(held) if (held := one.estimate.on_node(place)) else "" for place in (Place.HOST, Place.NVME)]
         most = "" if one.estimate.largest_micro_batch is None else str(one.estimate.largest_micro_batch)
         times = f"{one.seconds.total / chosen.seconds.total:.2f}×"
-        table.add_row(title(one), times, size(one.estimate.peak), *places, most)
+        batch = f"{one.estimate.work.micro_batch} × {one.estimate.traffic.steps}"
+        table.add_row(title(one), times, batch, size(one.estimate.peak), *places, most)
     return table
 
 
