@@ -148,7 +148,7 @@ SITUATIONS = (
         _asked(13, _machine(1, 32, 1536), half="fp16", hardware="v100"),
         _chosen(Variant(2, "cpu"), Variant(1, "cpu"), Variant(3, "cpu"), kept=Checkpointing.FULL),
         why="for 128 samples a step ZeRO-2 has room for two at a time, and all gradients cross to the host for each; "
-        "with the weights on the host sixteen fit",
+        "with the weights on the host eight fit",
     ),
     Situation(
         "7B, four A100-40", "ZeRO-3 with checkpointing rather than offload", _STAGES,

@@ -27,6 +27,8 @@ _ALIKE = 1.03
 _RATIOS = (0.25, 0.5, 0.75)
 _LONG = 16384
 """Tokens of a sample from which it is worth to split one over GPUs."""
+_TIGHT = 0.95
+"""The share of the room of a GPU that a larger micro-batch may fill: the allocator reserves more than is allocated."""
 _PLENTY = 4
 """How often what is needed has to go into the room of a GPU for it to be plenty."""
 
@@ -200,11 +202,13 @@ def _built(request: Request, variant: Variant, tuning: Tuning) -> tuple[Config, 
 
 
 def _largest(one: Estimate, samples: int) -> int:
-    """Return the largest micro-batch that divides the samples of a GPU and fits; 1 where none does."""
+    """Return the largest micro-batch that divides the samples of a GPU and fits, with some room left; 1 at least."""
     sizes = [size for size in range(1, samples + 1) if not samples % size]
+    room = one.machine.room
 
     def too_large(size: int) -> bool:
-        return bool(one.of(replace(one.work, micro_batch=size)).lacks)
+        found = one.of(replace(one.work, micro_batch=size))
+        return bool(found.lacks) or (room is not None and (found.peak or 0) > _TIGHT * room)
 
     return sizes[max(0, bisect.bisect_left(sizes, 1, key=too_large) - 1)]
 

@@ -65,14 +65,20 @@ def _head(one: Estimate, version: str) -> Iterator[Text]:
         said = kept.get(work.checkpointing, "every block checkpointed, to the host")
         tokens = work.tokens(model.shape)
         yield Text(f"micro-batch {work.micro_batch}, {tokens} tokens, {said}, {work.attention.value} attention")
-        if model.shape.vocabulary:
-            yield Text(f"loss {_LOSS[work.loss]} (--loss {work.loss.value})")
+    yield from assumed_loss(one)
 
 
 def counted(model: Described) -> str:
     """Return how many parameters there are, and how many of them train."""
     found = model.model
     return f"{found.elements:,} parameters" + (f", of which {found.parameters:,} train" if found.frozen else "")
+
+
+def assumed_loss(one: Estimate) -> Iterator[Text]:
+    """Yield how the loss is taken to be computed, for a model that makes logits."""
+    shape = one.described.shape
+    if shape is not None and shape.vocabulary:
+        yield Text(f"loss {_LOSS[one.work.loss]} (--loss {one.work.loss.value})")
 
 
 class _Variants:

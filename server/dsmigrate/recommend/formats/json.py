@@ -22,6 +22,7 @@ def render(found: Recommendation) -> str:
         "deepspeed_version": found.version,
         "consumer": request.consumer.value,
         "global_batch": request.samples,
+        "loss": request.work.loss.value,
         "interconnect": request.link,
         "model": model(request.described),
         "machine": machine(request.machine),

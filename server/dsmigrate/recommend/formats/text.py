@@ -13,7 +13,7 @@ from rich.text import Text
 from dsmigrate.knowledge import knowledge
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
-from dsmigrate.memory.formats.text import counted
+from dsmigrate.memory.formats.text import assumed_loss, counted
 from dsmigrate.memory.model import Place
 from dsmigrate.recommend.choose import Candidate, Recommendation
 from dsmigrate.recommend.decisions import topics
@@ -33,6 +33,7 @@ def _lines(found: Recommendation, *, config: bool, topics_too: bool) -> Iterator
     each = f" of {size(machine.gpu)}" if machine.gpu else ""
     many = "s" if machine.ranks > 1 else ""
     yield Text(f"{gpus} GPU{many}{each}, {request.link}; DeepSpeed {found.version}, read by {request.consumer.value}")
+    yield from assumed_loss(next(one.estimate for one in (*found.fitting, *found.failing)))
     yield Text()
     if chosen is None:
         yield Text("Nothing fits.", "bold red")
