@@ -12,7 +12,7 @@ from dsmigrate.memory.activations import Attention, Loss, Workload
 from dsmigrate.memory.estimate import GIB, Machine
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
-from dsmigrate.memory.trained import BASES, adapter, with_adapter, with_trainable
+from dsmigrate.memory.trained import BASES, narrowed
 from dsmigrate.recommend.speed import machines
 from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
@@ -72,22 +72,13 @@ def model_of(flags: dict[str, Any]) -> Described:
             found = typical(
                 size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
             )
-        return _trained(found, flags["trainable"], flags["base"])
+        if flags["trainable"] is not None:
+            return narrowed(found, flags["trainable"], flags["base"])
     except (SettingsError, ModelError) as error:
         raise click.UsageError(str(error)) from None
-
-
-def _trained(found: Described, wanted: str | None, base: str | None) -> Described:
-    """Return the model with what of it trains; raises SettingsError and ModelError."""
-    if wanted is None:
-        if base is not None:
-            raise click.UsageError("--base: give --trainable too: weights that train are never quantised")
-        return found
-    kept = base or found.base
-    path = Path(wanted)
-    if path.exists() or path.suffix == ".json":
-        return with_adapter(found, adapter(path), kept)
-    return with_trainable(found, size_of(wanted, "--trainable"), kept)
+    if flags["base"] is not None:
+        raise click.UsageError("--base: give --trainable too: weights that train are never quantised")
+    return found
 
 
 def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | None = None) -> Machine:

@@ -12,6 +12,7 @@ from dsmigrate.memory.shape import WHOLE, Described, Shape
 from dsmigrate.memory.sources.config import load
 from dsmigrate.memory.sources.errors import ModelError
 from dsmigrate.schemas_location import schema_toml
+from dsmigrate.settings.check import size_of
 
 ADAPTER = "adapter_config.json"
 BASES: Mapping[str, float | None] = {"16bit": None, "8bit": 1.0, "4bit": 0.5 + 4 / 64, "4bit-double": 0.5 + 1 / 64}
@@ -53,6 +54,19 @@ def adapter(path: Path) -> Adapter:
 
 def _names(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - whatever the file holds
     return tuple(sorted({str(one) for one in value})) if isinstance(value, list) else ()
+
+
+def narrowed(model: Described, wanted: str, base: str | None = None) -> Described:
+    """Return a model of which a number such as "40m", or an ``adapter_config.json``, says what trains.
+
+    ``base`` is how the rest is kept; None leaves it to the files of the model. Raises ModelError and SettingsError.
+    """
+    kept, path = base or model.base, Path(wanted)
+    if kept not in BASES:
+        raise ModelError(f"base {kept!r} is not one of {', '.join(BASES)}")
+    if path.suffix == ".json" or path.exists():
+        return with_adapter(model, adapter(path), kept)
+    return with_trainable(model, size_of(wanted, "--trainable"), kept)
 
 
 def with_adapter(model: Described, wanted: Adapter, base: str = "16bit") -> Described:
