@@ -89,14 +89,27 @@ class Estimate:
         extra = (
             ()
             if shape is None
-            else tuple(activations(shape, work, width_of(self.context), frozen=bool(self.model.frozen)))
+            else tuple(activations(shape, work, width_of(self.context), frozen=self._head_is_frozen))
         )
         return replace(self, work=work, usage=replace(self.usage, parts=(*parts, *extra)))
+
+    @property
+    def _head_is_frozen(self) -> bool:
+        shape = self.described.shape
+        return (
+            bool(self.model.frozen) and shape is not None and shape.vocabulary * shape.hidden not in self.model.tensors
+        )
 
     @cached_property
     def peak(self) -> int | None:
         """Bytes of a GPU at the peak."""
         return self.usage.peak(Place.GPU)
+
+    @cached_property
+    def moment(self) -> str:
+        """When a GPU holds the most, in words; "" where that is not known."""
+        found = self.usage.moment(Place.GPU)
+        return "" if found is None else found.value
 
     @cached_property
     def by_kind(self) -> dict[What, int]:

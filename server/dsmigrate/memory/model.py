@@ -151,12 +151,12 @@ class Part:
 class Moment(enum.Enum):
     """The moments of a step, one of which has the peak."""
 
-    END = 0
+    END = "end of backward"
     """The end of backward: all gradients, and nothing of forward any more."""
-    STEP = 1
-    TURN = 2
+    STEP = "step"
+    TURN = "start of backward"
     """The first block of backward: all that forward kept, and gradients only of micro-batches before."""
-    LOSS = 3
+    LOSS = "loss"
 
 
 _HELD: dict[Moment, frozenset[When]] = {
@@ -211,13 +211,18 @@ class Usage:
 
         Where a part is not known those of the end of backward are returned, and the unknown part with them.
         """
-        moments = [self._at(place, moment) for moment in Moment]
-        end, step = moments[Moment.END.value], moments[Moment.STEP.value]
-        unknown = tuple(part for part in step if part.bytes is None and part not in end)
-        sizes = [total(parts) for parts in moments]
-        if None in sizes:
-            return end + unknown
-        return max(zip(sizes, moments, strict=True), key=lambda pair: pair[0] or 0)[1]
+        moment = self.moment(place)
+        if moment is not None:
+            return self._at(place, moment)
+        end = self._at(place, Moment.END)
+        step = self._at(place, Moment.STEP)
+        return end + tuple(part for part in step if part.bytes is None and part not in end)
+
+    def moment(self, place: Place = Place.GPU) -> Moment | None:
+        """Return the moment that holds the most; None where a part is not known."""
+        sizes = {moment: total(self._at(place, moment)) for moment in Moment}
+        known = {moment: size for moment, size in sizes.items() if size is not None}
+        return max(known, key=lambda moment: known[moment]) if len(known) == len(sizes) else None
 
     def _at(self, place: Place, moment: Moment) -> tuple[Part, ...]:
         """Return the parts that are there at a moment; within it everything is counted as if it were held at once."""

@@ -84,6 +84,7 @@ def estimate(one: Estimate) -> dict[str, Any]:
         "fits": one.fits,
         "lacks": list(one.lacks),
         "gpu_bytes": one.peak,
+        "peak_at": one.moment or None,
         "gpu_at_peak": {what.value: count for what, count in one.by_kind.items()},
         "host_bytes_per_node": one.on_node(Place.HOST),
         "nvme_bytes_per_node": one.on_node(Place.NVME),

@@ -98,6 +98,7 @@ def _variants(estimates: list[Estimate], kinds: list[tuple[What, str, str]]) -> 
     table = Table(title=title, title_justify="left", pad_edge=False, box=box.SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     table.add_column("total", justify="right", style="bold")
+    table.add_column("at", no_wrap=True)
     for _, colour, name in kinds:
         table.add_column(name, justify="right", header_style=colour, no_wrap=True)
     for name in ("host", "NVMe"):
@@ -107,7 +108,7 @@ def _variants(estimates: list[Estimate], kinds: list[tuple[What, str, str]]) -> 
         table.add_column("", no_wrap=True)
         table.add_column("most samples", justify="right", no_wrap=True)
     for one in estimates:
-        row: list[Any] = [one.name, gib(one.peak)]
+        row: list[Any] = [one.name, gib(one.peak), one.moment]
         row += [gib(one.by_kind.get(what, 0)) for what, _, _ in kinds]
         row += [gib(one.on_node(Place.HOST)), gib(one.on_node(Place.NVME)), _sent(one)]
         if one.machine.gpu is not None:
@@ -166,7 +167,8 @@ def _summary(one: Estimate) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     free = "" if one.machine.room is None else f" of {size(one.machine.room)} that can be used"
     table.add_row(
-        "GPU at the peak", Text(f"{size(one.peak)}{free}  ") + Text(verdict(one), "green" if one.fits else "red")
+        f"GPU at the peak ({one.moment})",
+        Text(f"{size(one.peak)}{free}  ") + Text(verdict(one), "green" if one.fits else "red"),
     )
     for place in (Place.HOST, Place.NVME):
         if one.on_node(place):
