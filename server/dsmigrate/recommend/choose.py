@@ -247,11 +247,11 @@ def _sorted(candidates: list[Candidate], *, alone: bool, slow: bool) -> list[Can
     nothing is shared with, and on slow links, where every further message counts, the lower stage.
     """
 
-    def better(one: Candidate) -> tuple[int, bool, int]:
+    def better(one: Candidate) -> tuple[int, bool, int, int]:
         offloads = (one.variant.optimizer != "none") + (one.variant.weights != "none")
         peak, room = one.estimate.peak or 0, one.estimate.machine.room
         by_stage = alone or slow or room is None or peak * _PLENTY <= room
-        return offloads, not by_stage, one.variant.stage if by_stage else peak
+        return offloads, not by_stage, one.variant.stage if by_stage else peak, one.variant.group
 
     found: list[Candidate] = []
     left = sorted(candidates, key=lambda one: one.seconds.total)
