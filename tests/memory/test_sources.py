@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsmigrate.memory.activations import Workload, activations
+from dsmigrate.memory.activations import Loss, Workload, activations
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
 from dsmigrate.memory.sources.config import families
 
@@ -360,6 +360,15 @@ def test_whisper_hears_1500_tokens_and_says_448(tmp_path: Path) -> None:
     assert (work.tokens(found), work.answered(found), Workload(1, 100).answered(found)) == (1500, 448, 100)
     logits = [part.bytes for part in activations(found, work) if part.says == "logits in 16 bit"]
     assert logits == [448 * 51865 * 2]
+
+
+def test_the_loss_is_that_of_the_class_in_transformers(tmp_path: Path) -> None:
+    """BERT, T5 and Whisper hand the logits to torch as they are; decoders bring them to fp32 (loss/loss_utils.py)."""
+    own = {name: described(config(tmp_path, {"model_type": name})).shape for name in ("bert", "t5", "whisper", "llama")}
+    found = {name: Workload().computed(shape).value for name, shape in own.items() if shape is not None}
+    assert found == {"bert": "plain", "t5": "plain", "whisper": "plain", "llama": "upcast"}
+    assert own["bert"] is not None
+    assert Workload(loss=Loss.FUSED).computed(own["bert"]) is Loss.FUSED
 
 
 def test_a_folder_with_weights_that_differ_is_told(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ _FLAGS = (
     click.option("--sequence", type=_COUNT, default=2048, show_default=True, help="Tokens of a sample."),
     click.option("--attention", type=click.Choice([one.value for one in Attention]), default="flash", show_default=True,
                  help="Whether attention keeps scores."),
-    click.option("--loss", type=click.Choice([one.value for one in Loss]), default="upcast", show_default=True,
-                 help="How the loss of a language model is computed."),
+    click.option("--loss", type=click.Choice([one.value for one in Loss]),
+                 help="How the loss over words is computed; default as the model's class does it in Transformers."),
     click.option("--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION",
                  help="DeepSpeed release; default the newest known."),
 )  # fmt: skip
@@ -103,7 +103,7 @@ def work_of(flags: dict[str, Any], micro_batch: int | None = None) -> Workload:
         flags["micro_batch"] or micro_batch or 1,
         flags["sequence"],
         attention=Attention(flags["attention"]),
-        loss=Loss(flags["loss"]),
+        loss=None if flags["loss"] is None else Loss(flags["loss"]),
     )
 
 

@@ -65,11 +65,16 @@ class Workload:
     sequence: int = 2048
     checkpointing: Checkpointing = Checkpointing.NONE
     attention: Attention = Attention.FLASH
-    loss: Loss = Loss.UPCAST
+    loss: Loss | None = None
+    """How the loss is computed; None as the class of the model does it in Transformers."""
 
     def tokens(self, shape: Shape) -> int:
         """Return the tokens of a sample, which the model may fix."""
         return shape.tokens or self.sequence
+
+    def computed(self, shape: Shape) -> Loss:
+        """Return how the loss is computed for a model."""
+        return self.loss or (Loss.PLAIN if shape.plain_loss else Loss.UPCAST)
 
     def answered(self, shape: Shape) -> int:
         """Return the tokens of a sample that logits are made for."""
@@ -98,22 +103,22 @@ def activations(shape: Shape, work: Workload, width: int = 2, *, frozen: bool = 
 def _loss(shape: Shape, work: Workload, width: int, *, frozen: bool) -> Iterator[Part]:
     """Yield what the loss takes at its peak, which is in its backward: logits in their formats, and their gradients."""
     tokens, words = work.micro_batch * work.answered(shape), shape.vocabulary
-    upcasts = width < _FP32
-    if work.loss is Loss.FUSED:
+    kind, upcasts = work.computed(shape), width < _FP32
+    if kind is Loss.FUSED:
         tile = min(tokens, 1 << (max(1, tokens * shape.hidden // words) - 1).bit_length())
         yield _part(tile * words * width, "logits of a tile", when=When.LOSS)
         yield _part(tokens * shape.hidden * width, "the gradient of the input of the head", when=When.LOSS)
         if not frozen:
             yield _part(words * shape.hidden * width, "the gradient of the head, beside its sum", when=When.LOSS)
         return
-    logits = {Loss.PLAIN: width, Loss.SHIFTED: _FP32}.get(work.loss, width)
+    logits = {Loss.PLAIN: width, Loss.SHIFTED: _FP32}.get(kind, width)
     yield _part(tokens * words * logits, f"logits in {logits * 8} bit", when=When.LOSS)
-    if work.loss is Loss.CHUNKED:
+    if kind is Loss.CHUNKED:
         yield _part(tokens * words * _FP32, "log-probabilities in fp32", when=When.LOSS)
         if upcasts:
             yield _part(-(-tokens // _CHUNKS) * words * _FP32, "a chunk of the logits in fp32", when=When.LOSS)
         return
-    wide = width if work.loss is Loss.PLAIN else _FP32
+    wide = width if kind is Loss.PLAIN else _FP32
     yield _part(tokens * words * wide, f"log-probabilities in {wide * 8} bit", when=When.LOSS)
     yield _part(tokens * words * 2 * wide, "their gradient, and that of the logits", when=When.LOSS)
 

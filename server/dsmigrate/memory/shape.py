@@ -35,6 +35,8 @@ class Shape:
     """The longest sequence that the model is made for; None where it does not say."""
     tokens: int | None = None
     """Tokens per sample where the model fixes them, as for images."""
+    plain_loss: bool = False
+    """Whether its class in Transformers hands the logits to torch as they are, and does not bring them to fp32."""
     answer: int | None = None
     """The most tokens of the decoder beside an encoder, where its own are others than those of the encoder."""
 

@@ -60,7 +60,7 @@ def _chosen(options: Options, merged: Mapping[str, Value]) -> Options:
         Request(
             described=typical(parameters),
             machine=Machine(gpus=gpus, gpu=memory * _GIB),
-            work=Workload(loss=Loss(merged.get("loss", Loss.UPCAST.value))),
+            work=Workload(loss=Loss(merged["loss"]) if "loss" in merged else None),
             half=half,
             nvme_path=options.nvme_path,
             version=options.target_version,

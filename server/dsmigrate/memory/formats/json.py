@@ -72,7 +72,7 @@ def workload(one: Estimate) -> dict[str, Any]:
         "micro_batches_per_step": one.traffic.steps,
         "activation_checkpointing": one.work.checkpointing.value,
         "attention": one.work.attention.value,
-        "loss": one.work.loss.value,
+        "loss": None if one.described.shape is None else one.work.computed(one.described.shape).value,
     }
 
 

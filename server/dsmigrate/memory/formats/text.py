@@ -78,7 +78,8 @@ def assumed_loss(one: Estimate) -> Iterator[Text]:
     """Yield how the loss is taken to be computed, for a model that makes logits."""
     shape = one.described.shape
     if shape is not None and shape.vocabulary:
-        yield Text(f"loss {_LOSS[one.work.loss]} (--loss {one.work.loss.value})")
+        kind = one.work.computed(shape)
+        yield Text(f"loss {_LOSS[kind]} (--loss {kind.value})")
 
 
 class _Variants:

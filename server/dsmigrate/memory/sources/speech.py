@@ -39,6 +39,7 @@ def shape(config: ModelConfig) -> Shape:
         cross=crosses,
         vocabulary=config.positive("vocab_size") if config.task != "Model" else 0,
         positions=None,
+        plain_loss=True,
         tokens=config.positive("max_source_positions"),
         answer=config.positive("max_target_positions"),
     )

@@ -22,7 +22,7 @@ def render(found: Recommendation) -> str:
         "deepspeed_version": found.version,
         "consumer": request.consumer.value,
         "global_batch": request.samples,
-        "loss": request.work.loss.value,
+        "loss": None if request.described.shape is None else request.work.computed(request.described.shape).value,
         "interconnect": request.link,
         "model": model(request.described),
         "machine": machine(request.machine),
