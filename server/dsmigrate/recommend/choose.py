@@ -120,27 +120,38 @@ def _in_part(request: Request, best: list[Candidate]) -> Iterator[Candidate]:
         yield least
 
 
-def relaxed(found: Recommendation) -> Iterator[tuple[str, Candidate]]:
-    """Yield what would do with a little less, or a little more: in words, and what is chosen then."""
+def relaxed(found: Recommendation, *, cheap: bool = False) -> Iterator[tuple[str, Candidate]]:
+    """Yield what would do with a little less, or a little more: in words, and what is chosen then.
+
+    ``cheap``: only what asks for neither other machines nor another training.
+    """
     request = found.request
-    for said, asked in _relaxations(request):
+    for said, asked in (*_kept(request), *(() if cheap else _relaxations(request))):
         answer = recommend(asked)
         if answer.chosen is not None:
             yield said, answer.chosen
 
 
+def _kept(request: Request) -> Iterator[tuple[str, Request]]:
+    """Yield what keeps model, samples and machines: another loss, and other formats."""
+    shape, known = request.described.shape, knowledge(request.version)
+    if shape is not None and shape.vocabulary and request.work.computed(shape) is not Loss.FUSED:
+        yield (
+            "--loss fused (Liger, TiledFusedLogitsLoss)",
+            replace(request, work=replace(request.work, loss=Loss.FUSED)),
+        )
+    if request.half == "bf16" and not request.low and known.key("bf16.bf16_optimizer_states") is not None:
+        said = "master weights and states in bf16 (bf16.bf16_master_weights_and_grads), which changes numbers"
+        yield said, replace(request, low=True)
+
+
 def _relaxations(request: Request) -> Iterator[tuple[str, Request]]:
-    work, machine, model, known = request.work, request.machine, request.described, knowledge(request.version)
+    work, machine, model = request.work, request.machine, request.described
     shape = model.shape
-    if shape is not None and shape.vocabulary and work.loss is not Loss.FUSED:
-        yield "--loss fused (Liger, TiledFusedLogitsLoss)", replace(request, work=replace(work, loss=Loss.FUSED))
     if shape is not None and shape.tokens is None and work.sequence >= _LONG and machine.gpus > 1:
         split = replace(work, sequence=-(-work.sequence // machine.gpus))
         said = f"a sequence split over {machine.gpus} GPUs (Ulysses, sequence_parallel_size {machine.gpus})"
         yield said, replace(request, work=split)
-    if request.half == "bf16" and not request.low and known.key("bf16.bf16_optimizer_states") is not None:
-        said = "master weights and states in bf16 (bf16.bf16_master_weights_and_grads), which changes numbers"
-        yield said, replace(request, low=True)
     if shape is not None and not model.model.frozen and not model.block:
         with contextlib.suppress(ModelError):
             adapted = with_adapter(model, Adapter(16, ("all-linear",)))
