@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.memory.activations import Attention, Checkpointing, Workload, activations, block_bytes, norm_bytes
-from dsmigrate.memory.model import Place
+from dsmigrate.memory.activations import Attention, Checkpointing, Loss, Workload, activations, block_bytes, norm_bytes
+from dsmigrate.memory.model import Place, When
 from dsmigrate.memory.shape import Shape
 from dsmigrate.memory.sources.config import ModelConfig
 from dsmigrate.memory.sources.decoder import shape as decoder_shape
@@ -102,20 +102,34 @@ MODELS: tuple[dict[str, Any], ...] = (
 """Small models without dropout, whose masks have other sizes on CPU."""
 COMMON = {"vocab_size": 512, "hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 8}
 SAMPLES, TOKENS = 2, 64
+WIDTHS = {"bfloat16": 2, "float32": 4}
+
+
+def loss_bytes(kind: Loss, width: int) -> float:
+    """Return what a loss holds at its peak for each token and word."""
+    shape = Shape.of_gpt(1, 8, 1, 4096)
+    parts = activations(shape, Workload(1, 512, loss=kind), width)
+    return sum(part.bytes or 0 for part in parts if part.when is When.LOSS) / 512 / 4096
 
 
 def measured(python: str) -> list[Figure]:
-    """Return what autograd keeps of each model behind its last norm, in KiB, with a kernel for attention."""
-    jobs = [model | {name: size for name, size in COMMON.items() if name not in model} for model in MODELS]
-    lines = "".join(json.dumps({"values": job, "samples": SAMPLES, "tokens": TOKENS}) + "\n" for job in jobs)
+    """Return what autograd keeps of each model behind its last norm, in KiB, without scores; and peaks of losses."""
+    models = [model | {name: size for name, size in COMMON.items() if name not in model} for model in MODELS]
+    jobs: list[dict[str, Any]] = [{"values": model, "samples": SAMPLES, "tokens": TOKENS} for model in models]
+    jobs += [{"loss": one.value, "format": name} for one in Loss if one is not Loss.FUSED for name in WIDTHS]
+    lines = "".join(json.dumps(job) + "\n" for job in jobs)
     child = subprocess.run([python, str(JUDGE)], input=lines, capture_output=True, text=True, timeout=600, check=False)
     told = [json.loads(line) for line in child.stdout.splitlines()]
     assert len(told) == len(jobs), child.stderr[-2000:]
     return [_beside(job, answer) for job, answer in zip(jobs, told, strict=True)]
 
 
-def _beside(job: dict[str, Any], answer: dict[str, Any]) -> Figure:
+def _beside(asked: dict[str, Any], answer: dict[str, Any]) -> Figure:
     assert "error" not in answer, answer
+    if "loss" in asked:
+        kept = loss_bytes(Loss(asked["loss"]), WIDTHS[asked["format"]])
+        return Figure(f"loss {asked['loss']} of {asked['format']}, bytes", answer["bytes"], kept, 0.02)
+    job = asked["values"]
     found = decoder_shape(ModelConfig(job, "config.json"))
     per_token = found.layers * block_bytes(found, Workload(SAMPLES, TOKENS)) + norm_bytes(found)
     ours = SAMPLES * TOKENS * per_token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,23 @@ def test_a_model_that_is_named_is_held_against_the_memory_of_the_gpus(config: Pa
 def test_a_model_that_is_named_must_be_there(config: Path) -> None:
     with pytest.raises(SettingsError, match=r"--model: .*no such file or folder"):
         check_file(config, CheckSettings(model=config.parent / "nowhere"))
+
+
+def test_frozen_weights_need_no_states(config: Path) -> None:
+    """A LLaMA 7B on two GPUs of 24 GiB: whole it does not fit, by LoRA it does."""
+    (config.parent / "config.json").write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
+    small = CheckSettings(world_size=2, gpu_memory=24.0)
+    assert "DS966" in codes(config, small)
+    assert "DS966" not in codes(config, replace(small, trainable="10m"))
+    lora = {"peft_type": "LORA", "r": 8, "target_modules": ["q_proj"]}
+    (config.parent / "adapter_config.json").write_text(json.dumps(lora), encoding="utf-8")
+    assert "DS966" not in codes(config, small)
+    with pytest.raises(SettingsError, match="--trainable: base '3bit' is not one of 16bit"):
+        check_file(config, replace(small, trainable="10m", base_weights="3bit"))
+    with pytest.raises(SettingsError, match=r"--trainable: .*cannot train"):
+        check_file(config, replace(small, trainable="10b"))
+    (config.parent / "adapter_config.json").write_text("{}", encoding="utf-8")
+    assert "DS966" in codes(config, small)
 
 
 def test_a_size_stands_for_a_typical_model(config: Path) -> None:

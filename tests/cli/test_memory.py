@@ -34,6 +34,9 @@ def answer(capsys: Captured, *arguments: str, code: int = 0) -> dict:  # type: i
         (["--params", "7b", "--plot", "bars.pdf"], "write a name that ends in .svg or .html"),
         (["--params", "7b", "--plot", "none/bars.svg"], "none/bars.svg: cannot be written"),
         (["--params", "7b", "none.json"], "none.json: "),
+        (["--params", "7b", "--trainable", "8b"], "8,000,000,000 of 7,000,000,000 parameters cannot train"),
+        (["--params", "7b", "--trainable", "none.json"], "none.json: no such file"),
+        (["--params", "7b", "--base", "4bit"], "--base: give --trainable too"),
         (["--model", "none"], "none: no such file or folder"),
     ],
 )
@@ -61,7 +64,8 @@ def test_all_stages_stand_side_by_side(capsys: Captured) -> None:
     assert [by_name[f"ZeRO-{stage}"]["fits"] for stage in range(4)] == [False, True, True, True]
     states = ("parameters", "gradients", "master weights", "optimizer states")
     for name, bytes_each in (("ZeRO-1", 4 + 12 / 8), ("ZeRO-2", 2 + 14 / 8), ("ZeRO-3", 16 / 8)):
-        held = sum(by_name[name]["gpu_at_peak"][what] for what in states)
+        parts = (part for part in by_name[name]["parts"] if part["place"] == "GPU" and part["what"] in states)
+        held = sum(part["bytes"] for part in parts)
         assert held == pytest.approx(bytes_each * 7e9, rel=1e-3)
     assert by_name["ZeRO-2, optimizer on CPU"]["host_bytes_per_node"] == pytest.approx(18.3 * 7e9, rel=0.02)
     assert all(one["largest_micro_batch"] >= 1 for one in found["estimates"] if one["fits"])
@@ -84,6 +88,7 @@ def test_a_config_has_its_own_parts_and_what_it_says_of_the_batch(capsys: Captur
         "micro_batches_per_step": 2,
         "activation_checkpointing": "none",
         "attention": "flash",
+        "loss": "upcast",
     }
     (one,) = found["estimates"]
     assert one["stage"] == 3
@@ -98,6 +103,55 @@ def test_what_does_not_fit_is_exit_code_1(capsys: Captured, tmp_path: Path) -> N
     found = answer(capsys, "memory", str(tmp_path / "ds.json"), "--params", "7b", "--gpu-memory", "24", code=1)
     assert found["estimates"][0]["lacks"] == ["GPU"]
     assert run(["memory", str(tmp_path / "ds.json"), "--params", "7b"]) == 0
+
+
+def test_a_config_that_deepspeed_rejects_is_not_sized_in_silence(capsys: Captured, tmp_path: Path) -> None:
+    config = {"train_batch_size": 8, "bf16": {"enabled": True}, "zero_optimization": {"stage": 3, "mics_shard_size": 4}}
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    asked = ("memory", str(tmp_path / "ds.json"), "--params", "7b", "--gpus", "8")
+    (one,) = answer(capsys, *asked, code=1)["estimates"]
+    assert [finding["code"] for finding in one["rejected"]] == ["DS110"]
+    assert run([*asked]) == 1
+    assert "DeepSpeed 0.19.8 rejects this config" in capsys.readouterr().out
+    (one,) = answer(capsys, *asked, "--deepspeed-version", "0.16.4")["estimates"]
+    assert one["rejected"] == []
+
+
+LORA = {"peft_type": "LORA", "r": 16, "target_modules": ["q_proj", "v_proj"]}
+
+
+def test_only_what_trains_has_gradients_and_states(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps(LORA))
+    found = answer(capsys, *SEVEN, "--trainable", str(tmp_path))
+    adapters = 32 * 2 * 16 * (4096 + 4096)
+    assert (found["model"]["parameters"], found["model"]["frozen"]) == (adapters, 7_000_000_000)
+    parts = {part["says"]: part["bytes"] for part in found["estimates"][2]["parts"]}
+    assert parts["frozen weights"] == 2 * 7_000_000_000
+    assert parts["optimizer states of the shard"] == adapters
+    packed = answer(capsys, *SEVEN, "--trainable", str(tmp_path), "--base", "4bit")["estimates"]
+    shards = [part["bytes"] for part in packed[3]["parts"] if part["says"] == "frozen weights of the shard"]
+    assert shards == [pytest.approx(0.59 * 7e9 / 8, rel=0.02)]
+    some = answer(capsys, *SEVEN, "--trainable", "100m")["model"]
+    assert (some["parameters"], some["frozen"]) == (10**8, 6_900_000_000)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "says"),
+    [
+        ({"peft_type": "IA3"}, "peft_type 'IA3' is not known, only 'LORA'"),
+        (LORA | {"r": 0}, "r 0 is not a rank"),
+        (LORA | {"target_modules": ".*_proj"}, "target_modules is a pattern"),
+        (LORA | {"target_modules": ["mixer"]}, "target_modules: 'mixer' is not known"),
+        (LORA | {"modules_to_save": ["score"]}, "modules_to_save: 'score' is not known"),
+        (LORA | {"target_modules": []}, "the adapter names no module"),
+    ],
+)
+def test_an_adapter_that_is_not_known_is_said(
+    capsys: Captured, tmp_path: Path, adapter: dict[str, object], says: str
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(adapter))
+    assert run([*SEVEN, "--trainable", str(tmp_path / "a.json")]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
 
 
 def test_checkpointing_takes_less_and_eager_attention_more(capsys: Captured) -> None:
@@ -129,8 +183,8 @@ def test_the_table_has_a_row_and_a_bar_for_each(capsys: Captured) -> None:
     assert lines[0] == "7B: 7,000,000,000 parameters (the number given; the shape is that of LLaMA 7B)"
     assert lines[1] == "8 GPUs of 80.0 GiB, 6.4 GiB of it left free; DeepSpeed 0.19.8"
     assert [line.split()[:2] for line in lines if re.match(r" ?ZeRO-2 {5}", line)] == [
-        ["ZeRO-2", "38.2"],
-        ["ZeRO-2", "ppppmmooaaaa"],
+        ["ZeRO-2", "36.1"],
+        ["ZeRO-2", "ppppmoocaaa"],
     ]
     assert any("too little GPU" in line for line in lines)
 

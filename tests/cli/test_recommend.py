@@ -83,12 +83,75 @@ def test_configs_are_for_who_reads_them(capsys: Captured, consumer: str, batch: 
     assert config.get("optimizer", {}).get("type") == optimizer
 
 
-def test_the_hardware_rules_bf16_out(capsys: Captured) -> None:
-    found = answer(capsys, *SEVEN, "--gpu-memory", "32", "--hardware", "v100", code=1)
-    assert found["chosen"] is None
-    assert any("DS304" in reason for one in found["fitting"] for reason in one["reasons"])
-    half = answer(capsys, *SEVEN, "--gpu-memory", "32", "--hardware", "v100", "--precision", "fp16")
-    assert half["chosen"]["config"]["fp16"] == {"enabled": True}
+def test_a_gpu_without_bf16_takes_fp16_and_says_why(capsys: Captured) -> None:
+    for how in (["--gpu", "v100-32gb"], ["--gpu-memory", "32", "--hardware", "v100"]):
+        found = answer(capsys, "recommend", "--params", "350m", "--gpus", "4", *how)
+        assert found["chosen"]["config"]["fp16"] == {"enabled": True}
+        assert f"fp16 instead of bf16: {how[-1]} has no bf16." in found["notes"]
+
+
+def test_hardware_that_is_not_known_is_an_error(capsys: Captured) -> None:
+    assert run([*SEVEN, "--gpu-memory", "80", "--hardware", "x9000"]) == 2
+    assert "--hardware 'x9000' is not known; known: t4, v100" in " ".join(capsys.readouterr().err.split())
+    assert run([*SEVEN, "--gpu", "a1000"]) == 2
+    assert run([*SEVEN, "--gpu", "a100-80gb", "--hardware", "a100"]) == 2
+
+
+def test_a_gpu_by_name_has_its_memory_and_links(capsys: Captured) -> None:
+    found = answer(capsys, *SEVEN, "--gpu", "rtx4090")
+    assert (found["machine"]["gpu_bytes"], found["interconnect"]) == (24 << 30, "pcie")
+    assert answer(capsys, *SEVEN, "--nodes", "2", "--gpu", "a100-80gb")["interconnect"] == "infiniband"
+
+
+def test_the_batch_is_chosen_for_a_global_one(capsys: Captured) -> None:
+    """Micro-batch, accumulation and GPUs come to the samples of a step, with every candidate."""
+    found = answer(capsys, *SEVEN, "--gpu", "a100-80gb", "--global-batch", "256")
+    assert {one["micro_batch"] * one["accumulation"] * 8 for one in found["fitting"]} == {256}
+    config = found["chosen"]["config"]
+    sizes = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
+    assert sizes == (found["chosen"]["micro_batch"], found["chosen"]["accumulation"])
+    hf = answer(capsys, *SEVEN, "--gpu", "a100-80gb", "--global-batch", "256", "--consumer", "transformers")
+    said = f"per_device_train_batch_size {hf['chosen']['micro_batch']} and gradient_accumulation_steps"
+    assert any(said in note for note in hf["notes"])
+    assumed = answer(capsys, *SEVEN, "--gpu", "a100-80gb")
+    assert any(note.startswith("128 samples per step are assumed") for note in assumed["notes"])
+    given = answer(capsys, *SEVEN, "--gpu", "a100-80gb", "--micro-batch", "2", "--global-batch", "64")
+    assert (given["global_batch"], given["chosen"]["micro_batch"], given["chosen"]["accumulation"]) == (None, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--global-batch", "100"], "--global-batch 100 does not divide over 8 GPUs"),
+        (["--global-batch", "64", "--micro-batch", "3"], "give two of the three that fit"),
+        (["--global-batch", "64", "--accumulation", "2"], "give two of the three that fit"),
+    ],
+)
+def test_a_batch_that_does_not_divide_is_said(capsys: Captured, arguments: list[str], says: str) -> None:
+    assert run([*SEVEN, "--gpu", "a100-80gb", *arguments]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_would_do_with_less_is_said(capsys: Captured) -> None:
+    long = [
+        "recommend",
+        "--params",
+        "8b",
+        "--gpus",
+        "8",
+        "--gpu",
+        "h100",
+        "--sequence",
+        "131072",
+        "--global-batch",
+        "8",
+    ]
+    advice = answer(capsys, *long, code=1)["advice"]
+    assert any(line.startswith("--loss fused (Liger, TiledFusedLogitsLoss): ZeRO-3") for line in advice)
+    assert any("Ulysses, sequence_parallel_size 8): ZeRO-" in line for line in advice)
+    reserve = ["--gpu-memory", "24", "--host-memory", "160"]
+    assert answer(capsys, "recommend", "--params", "7b", *reserve)["chosen"] is not None
+    assert answer(capsys, "recommend", "--params", "7b", *reserve, "--host-reserve", "60", code=1)["chosen"] is None
 
 
 def test_the_config_is_written_once(capsys: Captured, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Measures what autograd keeps of small models of the transformers library, in bytes, logits and loss left aside.
 
 One job ``{"values": {…}, "samples": …, "tokens": …}`` per line of standard input; one answer ``{"bytes": …}`` per line,
-or ``{"error": …}``. Weights are not counted, what several operations keep once.
+or ``{"error": …}``. Weights are not counted, what several operations keep once. ``{"loss": …, "format": …}`` asks for
+the peak of a loss (loss_judge.py).
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ def kept(job: dict[str, Any]) -> dict[str, Any]:
     import transformers  # noqa: PLC0415
 
     torch.set_num_threads(1)
+    if "loss" in job:
+        from loss_judge import peak  # noqa: PLC0415
+
+        return dict(peak(job))
     values = dict(job["values"])
     config = transformers.AutoConfig.for_model(values.pop("model_type"), attn_implementation="sdpa", **values)
     config.use_cache = False

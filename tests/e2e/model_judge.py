@@ -24,6 +24,7 @@ TASKS = {
     "EncoderModel": "AutoModelForTextEncoding",
     "Model": "AutoModel",
 }
+SEEING = "AutoModelForImageTextToText"
 
 
 def main() -> None:
@@ -49,8 +50,11 @@ def built(job: dict[str, Any]) -> dict[str, Any]:
     name = (values.get("architectures") or ["ForCausalLM"])[0]
     task = next(known for known in TASKS if name.endswith(known))
     config = transformers.AutoConfig.for_model(kind, **values)
+    made = TASKS[task]
+    if task == "ForConditionalGeneration":
+        made = {"whisper": "AutoModelForSpeechSeq2Seq"}.get(kind, made if config.is_encoder_decoder else SEEING)
     with torch.device("meta"):
-        model = getattr(transformers, TASKS[task]).from_config(config)
+        model = getattr(transformers, made).from_config(config)
     model.tie_weights()
     return {"sizes": [parameter.numel() for parameter in model.parameters()], "class": type(model).__name__}
 

@@ -11,7 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsmigrate.memory import STATES, Model, Over, Part, Place, Surety, Usage, What, When, sub_groups, text, usage
+from dsmigrate.memory import (
+    STATES,
+    Model,
+    Over,
+    Part,
+    Place,
+    Surety,
+    Usage,
+    What,
+    When,
+    sub_groups,
+    text,
+    traffic,
+    usage,
+)
 
 from .configs import HALF, Config, config, context, offload, offload_weights
 
@@ -208,3 +222,47 @@ def test_what_the_config_leaves_open_is_said() -> None:
 def test_parts_have_bytes_of_their_own() -> None:
     part = Part(What.BUCKETS, Place.GPU, When.ALWAYS, 0.5, Over.COUNT, 3, "half a byte each")
     assert part.bytes == 2
+
+
+def test_the_groups_of_mics_share_everything_in_the_releases_that_have_them() -> None:
+    """deepspeed/runtime/zero/mics.py; removed with 0.19.7."""
+    wanted = config(3, mics_shard_size=8)
+    states = {}
+    for version in ("0.9.1", "0.9.2", "0.16.4", "0.19.6", "0.19.8"):
+        found = usage(context(wanted, version), Model(8 * 10**9), 64)
+        assert found is not None
+        states[version] = (found.bytes(Place.GPU, STATES) or 0) / 10**9
+    assert states == {"0.9.1": 2, "0.9.2": 16, "0.16.4": 16, "0.19.6": 16, "0.19.8": 2}
+    sent = traffic(context(wanted, "0.16.4"), Model(8 * 10**9), 64)
+    assert sent is not None
+    assert [(one.collective.value, one.group, one.portion) for one in sent.transfers if one.across] == [
+        ("all-reduce", 8, 1 / 8)
+    ]
+    assert {one.group for one in sent.transfers} == {8}
+    assert sent.formula() == "0.25Ψ"
+
+
+def test_the_second_shard_counts_in_the_releases_that_have_it() -> None:
+    """``zero_hpz_partition_size`` came with 0.10.0."""
+    wanted = config(3, zero_hpz_partition_size=8)
+    for version, more in (("0.9.5", 0), ("0.10.0", 2 * 10**9), ("0.14.5", 2 * 10**9), ("0.19.8", 2 * 10**9)):
+        found = usage(context(wanted, version), Model(8 * 10**9), 64)
+        assert found is not None
+        assert found.bytes(Place.GPU, (What.PARAMETERS,)) == 2 * 10**9 // 8 + more
+
+
+def test_frozen_weights_are_held_and_gathered_and_nothing_else() -> None:
+    model = Model(10**7, frozen=(10**9,) * 7)
+    for stage, share in ((0, 1), (1, 1), (2, 1), (3, 8)):
+        found, sent = usage(context(config(stage)), model, 8), traffic(context(config(stage)), model, 8)
+        assert found is not None
+        assert sent is not None
+        frozen = [part.bytes for part in found.parts if part.says.startswith("frozen weights")]
+        assert frozen == [14 * 10**9 // share]
+        moved = [(one.what, one.elements(model, 1)) for one in sent.transfers]
+        assert ("gradients", 10**7) in moved
+        first = next((count for what, count in moved if what == "weights"), 0)
+        assert first == (0 if not stage else 10**7 if stage < 3 else 10**7 + 7 * 10**9)
+    quantised = usage(context(config(3, zero_quantized_nontrainable_weights=True)), model, 8)
+    assert quantised is not None
+    assert [part.bytes for part in quantised.parts if "frozen" in part.says] == [7 * 10**9 // 8]

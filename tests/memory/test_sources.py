@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsmigrate.memory.activations import Loss, Workload, activations
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
 from dsmigrate.memory.sources.config import families
 
@@ -77,6 +78,50 @@ PUBLISHED = {
         },
         2_506_172_416,
     ),
+    "Gemma 3 4B": (
+        {
+            "model_type": "gemma3",
+            "architectures": ["Gemma3ForConditionalGeneration"],
+            "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34},
+            "vision_config": {
+                "hidden_size": 1152,
+                "image_size": 896,
+                "intermediate_size": 4304,
+                "num_attention_heads": 16,
+                "num_hidden_layers": 27,
+                "patch_size": 14,
+                "vision_use_head": False,
+            },
+        },
+        4_300_079_472,
+    ),
+    "Qwen2-VL 7B": (
+        {
+            "model_type": "qwen2_vl",
+            "architectures": ["Qwen2VLForConditionalGeneration"],
+            "hidden_size": 3584,
+            "intermediate_size": 18944,
+            "num_attention_heads": 28,
+            "num_hidden_layers": 28,
+            "num_key_value_heads": 4,
+            "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4, "num_heads": 16},
+            "vocab_size": 152064,
+        },
+        8_291_375_616,
+    ),
+    "Whisper large v2": (
+        {
+            "model_type": "whisper",
+            "architectures": ["WhisperForConditionalGeneration"],
+            "d_model": 1280,
+            "decoder_ffn_dim": 5120,
+            "decoder_layers": 32,
+            "encoder_attention_heads": 20,
+            "encoder_ffn_dim": 5120,
+            "encoder_layers": 32,
+        },
+        1_543_304_960,
+    ),
     "BERT base": ({"model_type": "bert", "architectures": ["BertModel"]}, 109_482_240),
     "RoBERTa base": (
         {
@@ -132,10 +177,15 @@ def test_counts_are_those_that_publishers_give(tmp_path: Path, name: str) -> Non
     assert found.shape.layers > 0
 
 
-@pytest.mark.parametrize("name", sorted(families()))
+WHOLE = sorted(name for name, family in families().items() if family["builder"] != "part")
+
+
+@pytest.mark.parametrize("name", WHOLE)
 def test_every_family_counts_with_its_defaults_and_scales_with_its_layers(tmp_path: Path, name: str) -> None:
     key = families()[name].get("keys", {}).get("num_hidden_layers", "num_hidden_layers")
-    one, two, three = (described(config(tmp_path, {"model_type": name, key: count})).model for count in (4, 8, 12))
+    nested = families()[name]["builder"] == "seeing"
+    layers = ({"text_config": {key: count}} if nested else {key: count} for count in (4, 8, 12))
+    one, two, three = (described(config(tmp_path, {"model_type": name, **own})).model for own in layers)
     assert three.parameters - two.parameters == two.parameters - one.parameters > 0
 
 
@@ -279,7 +329,8 @@ JSON = st.recursive(
 def test_any_values_are_a_model_or_a_message(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
 ) -> None:
-    keys = ["architectures", "num_labels", "id2label", *families()[name].get("defaults", {})]
+    parts = ["text_config", "vision_config"] if "vision" in families()[name] else []
+    keys = ["architectures", "num_labels", "id2label", *parts, *families()[name].get("defaults", {})]
     values = {"model_type": name, **data.draw(st.dictionaries(st.sampled_from(keys), JSON, max_size=4))}
     layers = families()[name].get("keys", {}).get("num_hidden_layers", "num_hidden_layers")
     if isinstance(values.get(layers), int):
@@ -290,6 +341,34 @@ def test_any_values_are_a_model_or_a_message(
         return
     assert found.model.parameters > 0
     assert min(found.model.tensors) >= 0
+
+
+def test_buffers_of_a_checkpoint_do_not_train(tmp_path: Path) -> None:
+    """DeepSeek-V3's router corrects its scores by a bias that no gradient reaches."""
+    named = {"a.weight": ("BF16", [4, 4]), "a.gate.e_score_correction_bias": ("F32", [256])}
+    found = described(weights(tmp_path / "model.safetensors", named))
+    assert (found.model.parameters, found.notes[0]) == (
+        16,
+        "Every floating-point tensor of the file is counted as trained.",
+    )
+
+
+def test_whisper_hears_1500_tokens_and_says_448(tmp_path: Path) -> None:
+    found = described(config(tmp_path, PUBLISHED["Whisper large v2"][0])).shape
+    assert found is not None
+    work = Workload(1, 2048)
+    assert (work.tokens(found), work.answered(found), Workload(1, 100).answered(found)) == (1500, 448, 100)
+    logits = [part.bytes for part in activations(found, work) if part.says == "logits in 16 bit"]
+    assert logits == [448 * 51865 * 2]
+
+
+def test_the_loss_is_that_of_the_class_in_transformers(tmp_path: Path) -> None:
+    """BERT, T5 and Whisper hand the logits to torch as they are; decoders bring them to fp32 (loss/loss_utils.py)."""
+    own = {name: described(config(tmp_path, {"model_type": name})).shape for name in ("bert", "t5", "whisper", "llama")}
+    found = {name: Workload().computed(shape).value for name, shape in own.items() if shape is not None}
+    assert found == {"bert": "plain", "t5": "plain", "whisper": "plain", "llama": "upcast"}
+    assert own["bert"] is not None
+    assert Workload(loss=Loss.FUSED).computed(own["bert"]) is Loss.FUSED
 
 
 def test_a_folder_with_weights_that_differ_is_told(tmp_path: Path) -> None:

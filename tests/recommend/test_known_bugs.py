@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
+from dsmigrate.memory.activations import Loss
 from dsmigrate.recommend import Recommendation, Request, recommend
 from dsmigrate.recommend.reasons import notes, reasons
 from dsmigrate.rules.known_bugs import met
@@ -13,7 +15,9 @@ from .grid import requests
 
 def on_two_gpus(version: str) -> Recommendation:
     request = next(one for one in islice(requests(), 40) if one.machine.ranks > 1)
-    return recommend(Request(request.described, request.machine, request.work, version=version))
+    return recommend(
+        Request(request.described, request.machine, replace(request.work, loss=Loss.FUSED), version=version)
+    )
 
 
 def test_a_setting_avoids_the_bugs_of_a_release_and_costs_what_it_costs() -> None:

@@ -62,6 +62,13 @@ def test_stage_and_offload_are_the_fastest_that_fit(
     assert (found.zero_stage, found.offload) == (stage, offload)
 
 
+def test_the_loss_counts_in_what_fits(tmp_path: Path) -> None:
+    """The logits of 50,257 words take most of a small GPU, unless the loss is fused with the head."""
+    small: dict[str, Value] = {"params": "125m", "gpu_memory": 4, "gpus": 8, "precision": "bf16"}
+    assert "activation checkpointing" in options(tmp_path, **small).chosen_for
+    assert "activation checkpointing" not in options(tmp_path, **small, loss="fused").chosen_for
+
+
 def test_the_emitted_config_has_what_was_chosen_and_the_report_says_why(tmp_path: Path) -> None:
     found = migrate_source(
         EXAMPLE.read_bytes(), path="train.py", options=options(tmp_path, params="7b", gpu_memory=24, precision="bf16")

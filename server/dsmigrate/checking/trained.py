@@ -23,13 +23,15 @@ _LARGEST = 1 << 20
 def with_model(known: Facts, settings: CheckSettings, folder: Path | None) -> Facts:
     """Return facts with the model that the settings name, or that lies in ``folder``; else with one of the size given.
 
-    Raises SettingsError for a model of the settings that cannot be read; another one is passed over.
+    Of it train what the settings say, or an ``adapter_config.json`` in ``folder``. Raises SettingsError for a model, or
+    what trains of it, of the settings that cannot be read; others are passed over.
     """
     beside = None if folder is None else folder / "config.json"
     path = settings.model or (beside if beside is not None and _is_model(beside) else None)
     if path is None and known.parameters is None:
         return known
     from dsmigrate.memory.sources import ModelError, described, typical  # noqa: PLC0415 - few checks know a model
+    from dsmigrate.memory.trained import ADAPTER, narrowed  # noqa: PLC0415
 
     try:
         model = described(path) if path is not None else typical(known.parameters or 1)
@@ -37,7 +39,16 @@ def with_model(known: Facts, settings: CheckSettings, folder: Path | None) -> Fa
         if settings.model is not None:
             raise SettingsError(f"--model: {error}") from None
         return known
-    parameters = known.parameters if known.parameters is not None else model.model.parameters
+    adapter = None if folder is None else folder / ADAPTER
+    wanted = settings.trainable or (str(adapter) if adapter is not None and adapter.is_file() else None)
+    if wanted is not None:
+        try:
+            model = narrowed(model, wanted, settings.base_weights)
+        except ModelError as error:
+            if settings.trainable is not None:
+                raise SettingsError(f"--trainable: {error}") from None
+    whole = known.parameters is not None and not model.model.frozen
+    parameters = known.parameters if whole else model.model.parameters
     return replace(known, parameters=parameters, model=_facts(model, known, str(path or "")))
 
 
@@ -66,7 +77,7 @@ def _facts(model: Described, known: Facts, where: str) -> ModelFacts:
 
     return ModelFacts(
         name=where or model.name,
-        tensors=model.model.tensors,
+        tensors=(*model.model.frozen, *model.model.tensors),
         exact=model.exact,
         heads=model.shape.heads if model.shape is not None and model.exact else None,
         block=model.block,

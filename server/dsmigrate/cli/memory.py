@@ -21,7 +21,7 @@ from dsmigrate.memory.activations import Checkpointing, Workload
 from dsmigrate.memory.estimate import Estimate, Machine, estimate
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.variants import HALVES, compared
-from dsmigrate.rules import Facts, Settings
+from dsmigrate.rules import Effect, Facts, Settings, Severity
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
 
@@ -57,7 +57,8 @@ def command(
 
     Without CONFIG all stages with every offload stand side by side, with the defaults of the release and Adam; with one
     its own parts. The model is read from its files or given as a size; nothing is imported, and no weights are read.
-    Exits with 1 where --gpu-memory is given and the config, or every variant, does not fit.
+    Exits with 1 where --gpu-memory or --gpu is given and the config, or every variant, does not fit, and where
+    DeepSpeed rejects the CONFIG.
     """
     if plot is not None and plot.suffix not in {".svg", ".html"}:
         raise click.UsageError(f"--plot {plot}: write a name that ends in .svg or .html")
@@ -81,7 +82,8 @@ def command(
     _print(found, release, form, alone=config is not None)
     if plot is not None:
         _plot(plot, found, release)
-    return 1 if gpu_memory is not None and not any(one.fits for one in found) else 0
+    too_large = machine.gpu is not None and not any(one.fits for one in found)
+    return 1 if too_large or any(one.rejected for one in found) else 0
 
 
 def _of_config(name: str, described: Described, machine: Machine, flags: dict[str, Any]) -> tuple[list[Estimate], str]:
@@ -95,7 +97,8 @@ def _of_config(name: str, described: Described, machine: Machine, flags: dict[st
     found = estimate(name, view.context, described, machine, _with(work_of(flags, micro_batch), flags["kept"]))
     if found is None:
         raise click.UsageError(f"{name}: the ZeRO stage is not known: zero_optimization.stage is not one of 0 to 3")
-    return [found], view.known.version
+    grave = (one for one in view.findings if one.severity is Severity.ERROR and one.effect is Effect.REJECTED)
+    return [replace(found, rejected=tuple(grave))], view.known.version
 
 
 def _read(name: str) -> Document:

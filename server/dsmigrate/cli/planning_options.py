@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-from dsmigrate.memory.activations import Attention, Workload
+from dsmigrate.memory.activations import Attention, Loss, Workload
 from dsmigrate.memory.estimate import GIB, Machine
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
+from dsmigrate.memory.trained import BASES, narrowed
+from dsmigrate.recommend.speed import machines
 from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
 
@@ -26,15 +28,25 @@ _FLAGS = (
     click.option("--hidden", type=_COUNT, help="Its width."),
     click.option("--heads", type=_COUNT, help="Its attention heads."),
     click.option("--vocab", type=_COUNT, help="Its vocabulary."),
+    click.option("--trainable", metavar="N|PATH",
+                 help="What of it trains: a number such as 40m, or an adapter_config.json (LoRA). Default: all."),
+    click.option("--base", type=click.Choice(list(BASES)),
+                 help="How the weights that do not train are kept; default that of config.json, or 16bit."),
     click.option("--gpus", type=_COUNT, default=1, show_default=True, help="GPUs of a node."),
     click.option("--nodes", type=_COUNT, default=1, show_default=True, help="Nodes."),
+    click.option("--gpu", type=click.Choice(list(machines()["presets"]), case_sensitive=False), metavar="NAME",
+                 help="The GPU, such as a100-80gb: its memory, and for recommend its speed and links."),
     click.option("--host-memory", type=_SIZE, metavar="GIB", help="Host memory of a node."),
+    click.option("--host-reserve", type=click.FloatRange(min=0), metavar="GIB",
+                 help="What of the host's memory is left free; default a tenth."),
     click.option("--headroom", type=click.FloatRange(min=0), metavar="GIB",
                  help="What of a GPU is left free; default 8 %, at least 1.5 GiB."),
     click.option("--micro-batch", type=_COUNT, help="Samples that a GPU works on at a time; default 1."),
     click.option("--sequence", type=_COUNT, default=2048, show_default=True, help="Tokens of a sample."),
     click.option("--attention", type=click.Choice([one.value for one in Attention]), default="flash", show_default=True,
                  help="Whether attention keeps scores."),
+    click.option("--loss", type=click.Choice([one.value for one in Loss]),
+                 help="How the loss over words is computed; default as the model's class does it in Transformers."),
     click.option("--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION",
                  help="DeepSpeed release; default the newest known."),
 )  # fmt: skip
@@ -55,17 +67,25 @@ def model_of(flags: dict[str, Any]) -> Described:
         raise click.UsageError("give the model: --model PATH, or --params 7b; one of the two")
     try:
         if flags["model"] is not None:
-            return shaped(described(flags["model"]), **shape)
-        return typical(
-            size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
-        )
+            found = shaped(described(flags["model"]), **shape)
+        else:
+            found = typical(
+                size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
+            )
+        if flags["trainable"] is not None:
+            return narrowed(found, flags["trainable"], flags["base"])
     except (SettingsError, ModelError) as error:
         raise click.UsageError(str(error)) from None
+    if flags["base"] is not None:
+        raise click.UsageError("--base: give --trainable too: weights that train are never quantised")
+    return found
 
 
 def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | None = None) -> Machine:
     """Return the machines that the flags describe; memory is given in GiB."""
-    headroom = flags["headroom"]
+    headroom, reserve = flags["headroom"], flags["host_reserve"]
+    if gpu_memory is None and flags["gpu"] is not None:
+        gpu_memory = machines()["presets"][flags["gpu"]][0]
     return Machine(
         gpus=flags["gpus"],
         nodes=flags["nodes"],
@@ -73,13 +93,17 @@ def machine_of(flags: dict[str, Any], gpu_memory: float | None, nvme: float | No
         host=_bytes(flags["host_memory"]),
         nvme=_bytes(nvme),
         headroom=None if headroom is None else int(headroom * GIB),
+        host_reserve=None if reserve is None else int(reserve * GIB),
     )
 
 
 def work_of(flags: dict[str, Any], micro_batch: int | None = None) -> Workload:
     """Return what a GPU works on, without checkpointing; ``micro_batch`` is what the config says."""
     return Workload(
-        flags["micro_batch"] or micro_batch or 1, flags["sequence"], attention=Attention(flags["attention"])
+        flags["micro_batch"] or micro_batch or 1,
+        flags["sequence"],
+        attention=Attention(flags["attention"]),
+        loss=None if flags["loss"] is None else Loss(flags["loss"]),
     )
 
 

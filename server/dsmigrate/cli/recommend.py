@@ -17,31 +17,36 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.variants import HALVES
 from dsmigrate.recommend import Recommendation, Request, recommend
-from dsmigrate.recommend.speed import machines
+from dsmigrate.recommend.speed import known_gpu, machines
+from dsmigrate.rules.precision.hardware import lacks_bf16
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
 
+_SAMPLES = 128
 _SIZE = click.FloatRange(min=0, min_open=True)
 _KEPT = ["auto", *(one.value for one in Checkpointing)]
 
 
 @click.command("recommend", short_help="Say which ZeRO stage and offload fit, and write the config.")
 @planning_options
-@click.option("--gpu-memory", type=_SIZE, metavar="GIB", required=True, help="Memory of one GPU.")
+@click.option("--gpu-memory", type=_SIZE, metavar="GIB", help="Memory of one GPU; --gpu knows it.")
 @click.option("--nvme", metavar="DIR", help="Directory on an NVMe disk, where one may be used.")
 @click.option("--nvme-size", type=_SIZE, metavar="GIB", help="Room there, per node.")
 @click.option(
     "--interconnect",
     type=click.Choice(list(machines()["links"])),
-    default="nvlink",
-    show_default=True,
-    help="The slowest link that GPUs exchange through.",
+    help="The slowest link that GPUs exchange through; default that of --gpu or nvlink, infiniband between nodes.",
 )
-@click.option("--hardware", metavar="NAME", help="GPU, such as v100: tells speed, and whether there is bf16.")
-@click.option("--precision", type=click.Choice(HALVES), default="bf16", show_default=True)
+@click.option("--hardware", metavar="NAME", help="GPU without --gpu, such as v100: speed, and whether there is bf16.")
+@click.option("--precision", type=click.Choice(HALVES), help="Default bf16, and fp16 where the GPU has no bf16.")
 @click.option(
-    "--accumulation", type=click.IntRange(min=1), default=1, show_default=True, help="Micro-batches of a step."
+    "--global-batch",
+    type=click.IntRange(min=1),
+    metavar="SAMPLES",
+    help=f"Samples of a step on all GPUs: micro-batch and accumulation are chosen. Default about {_SAMPLES}, unless "
+    "--micro-batch or --accumulation is given.",
 )
+@click.option("--accumulation", type=click.IntRange(min=1), help="Micro-batches of a step.")
 @click.option("--activation-checkpointing", type=click.Choice(_KEPT), default="auto", show_default=True)
 @click.option(
     "--consumer",
@@ -57,7 +62,7 @@ _KEPT = ["auto", *(one.value for one in Checkpointing)]
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--brief", is_flag=True, help="Leave out the list of what to do if.")  # fmt: skip
 def command(  # noqa: PLR0917 - click passes by name
-    gpu_memory: float,
+    gpu_memory: float | None,
     nvme: str | None,
     nvme_size: float | None,
     output: Path | None,
@@ -78,24 +83,71 @@ def command(  # noqa: PLR0917 - click passes by name
         )
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
+    machine = machine_of(flags, gpu_memory, nvme_size)
+    if machine.gpu is None:
+        raise click.UsageError("give the memory of a GPU: --gpu-memory 80, or --gpu a100-80gb")
+    hardware = _hardware(flags)
+    half, because = _precision(flags["precision"], hardware)
+    samples, assumed = _samples(flags, machine.ranks)
+    inner = "nvlink" if flags["gpu"] is None else machines()["presets"][flags["gpu"]][1]
     request = Request(
         described=model_of(flags),
-        machine=machine_of(flags, gpu_memory, nvme_size),
+        machine=machine,
         work=work_of(flags),
-        half=flags["precision"],
-        steps=flags["accumulation"],
-        link=flags["interconnect"],
-        hardware=flags["hardware"],
+        half=half,
+        steps=flags["accumulation"] or 1,
+        samples=samples,
+        link=flags["interconnect"] or (inner if machine.nodes == 1 else "infiniband"),
+        inner=inner if machine.nodes > 1 else None,
+        hardware=hardware,
         nvme_path=nvme,
         consumer=Consumer(flags["consumer"]),
         version=version,
         kept=(Checkpointing.NONE, Checkpointing.FULL) if kept == "auto" else (Checkpointing(kept),),
+        assumed=(*because, *assumed),
     )
     found = recommend(request)
     if output is not None and found.chosen is not None:
         _write(output, found, force=force)
     _print(found, form, config=output is None, brief=brief)
     return 0 if found.chosen is not None else 1
+
+
+def _hardware(flags: dict[str, Any]) -> str | None:
+    """Return the name of the GPU; raises UsageError for one that is not known."""
+    if flags["hardware"] is None:
+        return None if flags["gpu"] is None else str(flags["gpu"])
+    if flags["gpu"] is not None:
+        raise click.UsageError("--gpu says what --hardware does: give one of them")
+    name = str(flags["hardware"])
+    if known_gpu(name) is None and not lacks_bf16(name):
+        raise click.UsageError(f"--hardware {name!r} is not known; known: {', '.join(machines()['gpus'])}")
+    return name
+
+
+def _precision(wanted: str | None, hardware: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the precision, and why it is not the one that was meant."""
+    if wanted in {None, "bf16"} and hardware is not None and lacks_bf16(hardware):
+        return "fp16", (f"fp16 instead of bf16: {hardware} has no bf16.",)
+    return wanted or "bf16", ()
+
+
+def _samples(flags: dict[str, Any], ranks: int) -> tuple[int | None, tuple[str, ...]]:
+    """Return the samples of a step for which the batch is chosen, and what was assumed; raises UsageError."""
+    wanted, given = flags["global_batch"], flags["micro_batch"] is not None
+    if wanted is None:
+        if given or flags["accumulation"] is not None:
+            return None, ()
+        samples = -(-_SAMPLES // ranks) * ranks
+        return samples, (f"{samples} samples per step are assumed: --global-batch says how many there are.",)
+    if flags["accumulation"] is not None or (given and wanted % (ranks * flags["micro_batch"])):
+        raise click.UsageError("--global-batch is micro-batch × accumulation × GPUs: give two of the three that fit")
+    if wanted % ranks:
+        raise click.UsageError(f"--global-batch {wanted} does not divide over {ranks} GPUs")
+    if given:
+        flags["accumulation"] = wanted // (ranks * flags["micro_batch"])
+        return None, ()
+    return wanted, ()
 
 
 def _write(file: Path, found: Recommendation, *, force: bool) -> None:

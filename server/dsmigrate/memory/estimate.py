@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.memory.activations import Workload, activations
-from dsmigrate.memory.model import Model, Place, Usage, What, When, total
+from dsmigrate.memory.model import Model, Place, Usage, What, total
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.traffic import Traffic, traffic
 from dsmigrate.memory.usage import usage
+from dsmigrate.rules import Finding
 from dsmigrate.rules.context import Context
 
 GIB = 1 << 30
 _LEAST_HEADROOM, _SHARE_OF_HEADROOM = 3 * GIB // 2, 0.08
+_MOST_SAMPLES = 10**5
 _SHARE_OF_HOST = 0.9
-"""What of the host's memory may be planned with; the rest is the system's, the loader's and the launcher's."""
+"""What of the host's memory may be planned with, unless what is left is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Machine:
     host: int | None = None
     nvme: int | None = None
     headroom: int | None = None
+    host_reserve: int | None = None
+    """What of a node's host memory is left to the system, the loader and the launcher; None is a tenth of it."""
 
     @property
     def ranks(self) -> int:
@@ -56,7 +61,9 @@ class Machine:
     @property
     def host_room(self) -> int | None:
         """The bytes of a node's host memory that can be planned with."""
-        return None if self.host is None else int(self.host * _SHARE_OF_HOST)
+        if self.host is None:
+            return None
+        return int(self.host * _SHARE_OF_HOST) if self.host_reserve is None else max(0, self.host - self.host_reserve)
 
 
 @dataclass(frozen=True)
@@ -72,18 +79,37 @@ class Estimate:
     usage: Usage
     traffic: Traffic
     assumes: tuple[str, ...]
+    rejected: tuple[Finding, ...] = ()
+    """Why DeepSpeed does not start with the config."""
 
     def of(self, work: Workload) -> Estimate:
         """Return the same for another workload: with its activations."""
         parts = self.usage.select(what=set(What) - {What.ACTIVATIONS})
         shape = self.described.shape
-        extra = () if shape is None else tuple(activations(shape, work, width_of(self.context)))
+        extra = (
+            ()
+            if shape is None
+            else tuple(activations(shape, work, width_of(self.context), frozen=self._head_is_frozen))
+        )
         return replace(self, work=work, usage=replace(self.usage, parts=(*parts, *extra)))
+
+    @property
+    def _head_is_frozen(self) -> bool:
+        shape = self.described.shape
+        return (
+            bool(self.model.frozen) and shape is not None and shape.vocabulary * shape.hidden not in self.model.tensors
+        )
 
     @cached_property
     def peak(self) -> int | None:
         """Bytes of a GPU at the peak."""
         return self.usage.peak(Place.GPU)
+
+    @cached_property
+    def moment(self) -> str:
+        """When a GPU holds the most, in words; "" where that is not known."""
+        found = self.usage.moment(Place.GPU)
+        return "" if found is None else found.value
 
     @cached_property
     def by_kind(self) -> dict[What, int]:
@@ -124,15 +150,14 @@ class Estimate:
     @cached_property
     def largest_micro_batch(self) -> int | None:
         """The most samples at a time that a GPU has room for; None without activations or the GPU's memory."""
-        room, shape = self.machine.room, self.described.shape
-        if room is None or shape is None or self.peak is None:
+        room = self.machine.room
+        if room is None or self.described.shape is None or self.peak is None:
             return None
-        alone = self.usage.select(Place.GPU, set(What) - {What.ACTIVATIONS})
-        bare = Usage(self.usage.stage, alone)
-        one = replace(self.work, micro_batch=1)
-        each = total(part for part in activations(shape, one, width_of(self.context)) if part.place is Place.GPU) or 1
-        standing = bare.bytes(when=(When.ALWAYS, When.BACKWARD)) or 0
-        return max(0, (room - standing) // each) if (bare.peak() or 0) <= room else 0
+
+        def too_large(samples: int) -> bool:
+            return (self.of(replace(self.work, micro_batch=samples)).peak or 0) > room
+
+        return bisect.bisect_left(range(1, _MOST_SAMPLES), 1, key=too_large)
 
 
 def estimate(name: str, context: Context, described: Described, machine: Machine, work: Workload) -> Estimate | None:
@@ -141,7 +166,10 @@ def estimate(name: str, context: Context, described: Described, machine: Machine
     assumes: tuple[str, ...] = ()
     model = described.model
     if parallel > 1:
-        model = Model.of(-(-size // parallel) for size in model.tensors or (model.parameters,))
+        split = Model.of(-(-size // parallel) for size in model.tensors or (model.parameters,))
+        model = replace(
+            split, frozen=tuple(-(-size // parallel) for size in model.frozen), frozen_width=model.frozen_width
+        )
         assumes = (f"every tensor split over {parallel} GPUs of tensor parallelism",)
     ranks = max(1, machine.ranks // parallel)
     held, sent = usage(context, model, ranks), traffic(context, model, ranks)

@@ -13,7 +13,7 @@ def persistent(scene: Scene) -> int:
     most = scene.number("stage3_param_persistence_threshold")
     together = scene.number("stage3_model_persistence_threshold")
     found = 0
-    for elements in scene.model.tensors if scene.model is not None else ():
+    for elements in scene.model.everything if scene.model is not None else ():
         if elements <= most and elements + found <= together:
             found += elements
     return found
@@ -35,4 +35,5 @@ def live(scene: Scene) -> int:
     """Return about how many elements are gathered at the turn from forward to backward, small tensors left aside."""
     if scene.model is None:
         return kept(scene)
-    return min(scene.model.parameters - persistent(scene), max(kept(scene), scene.model.largest or 0))
+    largest = max(scene.model.everything, default=0)
+    return min(scene.model.elements - persistent(scene), max(kept(scene), largest))

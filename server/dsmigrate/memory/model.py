@@ -48,6 +48,10 @@ class When(enum.Enum):
     """When a part exists."""
 
     ALWAYS = "always"
+    FORWARD = "forward"
+    """Kept by forward until backward has passed it."""
+    LOSS = "loss"
+    """While the loss and its gradient are computed."""
     BACKWARD = "backward"
     """From some moment of forward or backward on, gradients until the optimizer step."""
     STEP = "step"
@@ -81,11 +85,15 @@ class Model:
 
     ``parameters`` counts trainable elements; with tensor or pipeline parallelism those of the rank's own part.
     ``tensors`` are the sizes of the single tensors in the order of the model, where they are known: padding, the
-    largest tensor and the small ones that stay gathered follow from them.
+    largest tensor and the small ones that stay gathered follow from them. ``frozen`` are the tensors that are computed
+    with and not trained; ``frozen_width`` is bytes per element of them where they are quantised, None where they have
+    the format of the other weights.
     """
 
     parameters: int
     tensors: tuple[int, ...] = ()
+    frozen: tuple[int, ...] = ()
+    frozen_width: float | None = None
 
     @classmethod
     def of(cls, tensors: Iterable[int]) -> Model:
@@ -95,8 +103,23 @@ class Model:
 
     @property
     def largest(self) -> int | None:
-        """The elements of the largest tensor; None where the tensors are not known."""
+        """The elements of the largest trained tensor; None where the tensors are not known."""
         return max(self.tensors) if self.tensors else None
+
+    @property
+    def elements(self) -> int:
+        """All elements, the frozen ones as well."""
+        return self.parameters + sum(self.frozen)
+
+    @property
+    def everything(self) -> tuple[int, ...]:
+        """The sizes of all tensors, the frozen ones as well; empty where those that train are not known."""
+        return (*self.tensors, *self.frozen) if self.tensors else ()
+
+    @property
+    def gathered(self) -> float:
+        """How many times the elements that train stage 3 gathers."""
+        return self.elements / self.parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +148,27 @@ class Part:
         return None if self.count is None else round(self.count * self.width)
 
 
+class Moment(enum.Enum):
+    """The moments of a step, one of which has the peak."""
+
+    END = "end of backward"
+    """The end of backward: all gradients, and nothing of forward any more."""
+    STEP = "step"
+    TURN = "start of backward"
+    """The first block of backward: all that forward kept, and gradients only of micro-batches before."""
+    LOSS = "loss"
+
+
+_HELD: dict[Moment, frozenset[When]] = {
+    Moment.END: frozenset(),
+    Moment.STEP: frozenset({When.STEP}),
+    Moment.TURN: frozenset({When.FORWARD}),
+    Moment.LOSS: frozenset({When.FORWARD, When.LOSS}),
+}
+_BEFORE_BACKWARD = frozenset({What.PARAMETERS, What.GATHERED, What.BUCKETS})
+"""What of backward's is there when the loss is computed already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The memory of one rank, part by part.
@@ -136,6 +180,8 @@ class Usage:
     stage: int
     parts: tuple[Part, ...]
     assumes: tuple[str, ...] = ()
+    sums: bool = True
+    """Whether gradients of the micro-batches before are there while the next one runs forward."""
 
     def select(
         self, place: Place | None = None, what: Iterable[What] | None = None, when: Iterable[When] | None = None
@@ -157,26 +203,37 @@ class Usage:
         return total(self.select(place, what, when))
 
     def peak(self, place: Place = Place.GPU) -> int | None:
-        """Return about the most bytes at one time, in backward or in the step; None where a part is not known.
-
-        Everything that backward ever holds is counted as if it were held at once, which is more than there is: gathered
-        parameters shrink while gradients grow.
-        """
+        """Return about the most bytes at one time; None where a part is not known."""
         return total(self.at_peak(place))
 
     def at_peak(self, place: Place = Place.GPU) -> tuple[Part, ...]:
-        """Return the parts that ``peak`` counts: those of backward, or those of the step where they are more.
+        """Return the parts that ``peak`` counts: those of the moment that holds the most.
 
-        Where a part is not known those of backward are returned, and the unknown part with them.
+        Where a part is not known those of the end of backward are returned, and the unknown part with them.
         """
-        backward = self.select(place, when=(When.ALWAYS, When.BACKWARD))
-        step = (
-            *self.select(place, when=(When.ALWAYS, When.STEP)),
-            *self.select(place, (What.GRADIENTS,), (When.BACKWARD,)),
-        )
-        unknown = tuple(part for part in step if part.bytes is None and part not in backward)
-        held, most = total(backward), total(step)
-        return backward + unknown if held is None or most is None or held >= most else step
+        moment = self.moment(place)
+        if moment is not None:
+            return self._at(place, moment)
+        end = self._at(place, Moment.END)
+        step = self._at(place, Moment.STEP)
+        return end + tuple(part for part in step if part.bytes is None and part not in end)
+
+    def moment(self, place: Place = Place.GPU) -> Moment | None:
+        """Return the moment that holds the most; None where a part is not known."""
+        sizes = {moment: total(self._at(place, moment)) for moment in Moment}
+        known = {moment: size for moment, size in sizes.items() if size is not None}
+        return max(known, key=lambda moment: known[moment]) if len(known) == len(sizes) else None
+
+    def _at(self, place: Place, moment: Moment) -> tuple[Part, ...]:
+        """Return the parts that are there at a moment; within it everything is counted as if it were held at once."""
+        return tuple(part for part in self.parts if part.place is place and self._is_there(part, moment))
+
+    def _is_there(self, part: Part, moment: Moment) -> bool:
+        if part.when is not When.BACKWARD:
+            return part.when is When.ALWAYS or part.when in _HELD[moment]
+        if part.what is What.GRADIENTS:
+            return self.sums or moment in {Moment.END, Moment.STEP}
+        return moment in {Moment.END, Moment.TURN} or (moment is Moment.LOSS and part.what in _BEFORE_BACKWARD)
 
 
 def total(parts: Iterable[Part]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,9 @@ class Scene:
     stage: int
     model: Model | None
     ranks: int | None
+    """The GPUs that the shards of stage 3 are divided over: those of a MiCS group where there is one."""
+    replicas: int = 1
+    """The groups of MiCS, each of which has everything."""
 
     @cached_property
     def assumes(self) -> tuple[str, ...]:
@@ -50,6 +54,22 @@ class Scene:
     def weights(self) -> int:
         """Bytes of a weight; 2 where the consumer decides."""
         return WIDTHS[precision(self.context).weights or "bf16"]
+
+    @property
+    def frozen_width(self) -> float:
+        """Bytes of a weight that does not train; ``zero_quantized_nontrainable_weights`` makes it one at stage 3."""
+        if self.stage == 3 and self.is_on("zero_quantized_nontrainable_weights"):
+            return 1
+        quantised = None if self.model is None else self.model.frozen_width
+        return self.weights if quantised is None else quantised
+
+    @property
+    def gathered_width(self) -> float:
+        """Bytes of a weight on average, the frozen ones counted as well."""
+        if self.model is None or not self.model.frozen:
+            return self.weights
+        share = self.model.parameters / self.model.elements
+        return self.weights * share + self.frozen_width * (1 - share)
 
     @cached_property
     def sums(self) -> int:
@@ -131,7 +151,9 @@ class Scene:
         """The GPUs that share a second shard of the weights at stage 3; 1 where there is none."""
         if self.stage < 3:
             return 1
-        wanted = max(1, self.number("zero_hpz_partition_size"))
+        wanted = (
+            max(1, self.number("zero_hpz_partition_size")) if has_key(self.context, "zero_hpz_partition_size") else 1
+        )
         return wanted if self.ranks is None else min(wanted, self.ranks)
 
     @property
@@ -200,8 +222,7 @@ class Scene:
     def is_on(self, name: str, *, otherwise: bool = False) -> bool:
         """Return whether a switch of ``zero_optimization`` is on; ``otherwise`` where the release has no such key."""
         path = f"{ZERO}.{name}"
-        key = self.context.known.key(path)
-        if key is None or key.status not in {Status.PRESENT, Status.DEPRECATED}:
+        if not has_key(self.context, name):
             return otherwise
         return bool(self.context.is_on(path))
 
@@ -242,6 +263,18 @@ class Scene:
         return last + sum(math.ceil(size / to) * to for size in inner)
 
 
+def has_key(context: Context, name: str) -> bool:
+    """Return whether the release has a key of ``zero_optimization``."""
+    key = context.known.key(f"{ZERO}.{name}")
+    return key is not None and key.status in {Status.PRESENT, Status.DEPRECATED}
+
+
+def mics_group(context: Context) -> int | None:
+    """Return the GPUs that share everything at stage 3 with MiCS (deepspeed/runtime/zero/mics.py); None without it."""
+    size = whole(context.number(f"{ZERO}.mics_shard_size")) if has_key(context, "mics_shard_size") else None
+    return size if context.stage == 3 and size is not None and size > 0 else None
+
+
 def ranks_of(context: Context) -> int | None:
     """Return how many GPUs share the model states: the world size, less tensor parallelism; None where unknown.
 
@@ -259,5 +292,6 @@ def model_of(context: Context) -> Model | None:
     return None if not parameters else Model(parameters)
 
 
+@functools.lru_cache(maxsize=32)
 def _ceil(model: Model, ranks: int) -> int:
     return sum(math.ceil(size / ranks) for size in model.tensors or (model.parameters,))

@@ -35,11 +35,18 @@ class Shape:
     """The longest sequence that the model is made for; None where it does not say."""
     tokens: int | None = None
     """Tokens per sample where the model fixes them, as for images."""
+    plain_loss: bool = False
+    """Whether its class in Transformers hands the logits to torch as they are, and does not bring them to fp32."""
+    answer: int | None = None
+    """The most tokens of the decoder beside an encoder, where its own are others than those of the encoder."""
 
     @classmethod
     def of_gpt(cls, layers: int, hidden: int, heads: int, vocabulary: int) -> Shape:
         """Return the shape that papers take for granted: an MLP four times as wide, as many heads for keys, dropout."""
         return cls(layers, hidden, heads, heads, hidden // heads, 4 * hidden, vocabulary=vocabulary)
+
+
+WHOLE = "All parameters are taken to train; --trainable says otherwise."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +65,5 @@ class Described:
     notes: tuple[str, ...] = ()
     block: str = ""
     """The class around the experts, where those may be modules of their own; "" for none."""
+    base: str = "16bit"
+    """How the file keeps the weights, as a name of ``memory.trained.BASES``."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.languages import say
 from dsmigrate.memory.gathering import live, persistent
 from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
-from dsmigrate.memory.parts import fixed, share
+from dsmigrate.memory.parts import fixed, frozen, share
 from dsmigrate.memory.scene import Scene
 from dsmigrate.memory.stages import bucket, copied
 from dsmigrate.memory.subgroups import most_in_one, portion_on_gpu, whole_of_largest
@@ -16,6 +16,7 @@ from dsmigrate.memory.subgroups import most_in_one, portion_on_gpu, whole_of_lar
 def sharded(scene: Scene) -> Iterator[Part]:
     """Yield the parts of stage 3: shards of everything, the bucket, and what is gathered while it is used."""
     yield from _parameters(scene)
+    yield from frozen(scene)
     yield from _optimizer(scene)
     yield from bucket(scene, When.ALWAYS)
     yield _reduced(scene)
@@ -23,7 +24,7 @@ def sharded(scene: Scene) -> Iterator[Part]:
     if small:
         yield fixed(What.GATHERED, scene.weights, small, say("small tensors that stay gathered"))
     says = say("tensors in use, gathered ahead, and kept for backward")
-    yield fixed(What.GATHERED, scene.weights, live(scene), says, when=When.BACKWARD, surety=Surety.ESTIMATE)
+    yield fixed(What.GATHERED, scene.gathered_width, live(scene), says, when=When.BACKWARD, surety=Surety.ESTIMATE)
 
 
 def _reduced(scene: Scene) -> Part:

@@ -8,7 +8,7 @@ from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS
 from dsmigrate.languages import say
 from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
-from dsmigrate.memory.parts import fixed, share
+from dsmigrate.memory.parts import fixed, frozen, share
 from dsmigrate.memory.scene import ZERO, Scene
 
 _BUCKET = "reduce_bucket_size"
@@ -26,6 +26,7 @@ def unsharded(scene: Scene) -> Iterator[Part]:
     in bf16 peaks at 24.65 GiB on a GPU, which is 24 bytes for each.
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
+    yield from frozen(scene)
     yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, say("gradients of all weights"), when=When.BACKWARD)
     if scene.has_mode:
         yield share(scene, What.MASTERS, 4, Over.MODEL, say("fp32 master weights"))
@@ -48,6 +49,7 @@ def bf16_optimizer(scene: Scene) -> Iterator[Part]:
     deepspeed/runtime/engine.py:allreduce_bucket).
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
+    yield from frozen(scene)
     yield share(scene, What.GRADIENTS, 4, Over.MODEL, say("fp32 gradients of all weights"))
     if not scene.context.is_on("bf16.immediate_grad_update"):
         says = say("bf16 gradients of a backward")
@@ -67,6 +69,7 @@ def partitioned(scene: Scene) -> Iterator[Part]:
     ``overlap_comm`` and one micro-batch per step they shrink to those of stage 2 as backward goes on.
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
+    yield from frozen(scene)
     yield from _gradients(scene)
     if scene.is_offloaded:
         yield from _offloaded(scene)

@@ -47,6 +47,8 @@ class Transfer:
     portion: float = 1.0
     group: int = 0
     surety: Surety = Surety.EXACT
+    across: bool = False
+    """Whether the group has one GPU of each group that shards everything, and not neighbours."""
 
     def elements(self, model: Model, steps: int) -> int:
         """Return the elements that go through the collectives of a step of ``steps`` micro-batches."""
@@ -74,7 +76,7 @@ class Traffic:
         """
         per_batch = per_step = 0.0
         for one in self.transfers if transfers is None else transfers:
-            if not one.group:
+            if not one.group or one.across:
                 per_batch += one.rounds * one.portion * one.collective.weight
                 per_step += one.extra * one.portion * one.collective.weight
         if self.steps is not None:
@@ -107,7 +109,7 @@ def traffic(context: Context, model: Model | None = None, ranks: int | None = No
     scene = scene_of(context, model, ranks)
     if scene is None:
         return None
-    transfers = () if scene.ranks == 1 else tuple(_transfers(scene))
+    transfers = () if scene.ranks == scene.replicas == 1 else tuple(_transfers(scene))
     nodes = (say("several nodes"),) if any(one.collective is Collective.ALL_TO_ALL for one in transfers) else ()
     return Traffic(scene.stage, transfers, scene.steps, scene.assumes + nodes)
 
@@ -149,13 +151,13 @@ def _sharded(scene: Scene) -> Iterator[Transfer]:
     model, small = scene.model, persistent(scene)
     portion = again = 1.0
     if model is not None and model.parameters:
-        portion = 1 - small / model.parameters
+        portion = (model.elements - small) / model.parameters
         again = max(0.0, portion - kept(scene) / model.parameters)
-    width = 1 if scene.is_on("zero_quantized_weights") else scene.weights
+    width = 1 if scene.is_on("zero_quantized_weights") else scene.gathered_width
     yield from _gathers(scene, width, portion, again)
     if small and model is not None:
         rest = small / model.parameters
-        yield Transfer(Collective.ALL_GATHER, "weights", scene.weights, 0, 1, rest)
+        yield Transfer(Collective.ALL_GATHER, "weights", scene.weights, 0, 1, rest, _mics(scene))
     yield from _reduced(scene)
 
 
@@ -167,29 +169,40 @@ def _gathers(scene: Scene, width: float, portion: float, again: float) -> Iterat
     gathers of more than one tensor; it is counted for all (deepspeed/runtime/zero/partition_parameters.py:Init).
     """
     group = scene.group
-    filled = scene.is_on("stage3_use_all_reduce_for_fetch_params") and width == scene.weights
+    filled = scene.is_on("stage3_use_all_reduce_for_fetch_params") and width == scene.gathered_width
     kind = Collective.ALL_REDUCE if filled else Collective.ALL_GATHER
-    known = scene.model is not None and scene.model.tensors and width == scene.weights
+    known = scene.model is not None and scene.model.tensors and width == scene.gathered_width
     sure = Surety.EXACT if known else Surety.ESTIMATE  # the scales of quantized weights are not counted
     if group > 1:
         yield Transfer(kind, "weights", width, 0, 1, portion, surety=sure)
         yield Transfer(Collective.ALL_GATHER, "weights", width, 1, -1, portion, group, sure)
         yield Transfer(Collective.ALL_GATHER, "weights", width, 1, 0, again, group, Surety.ESTIMATE)
         return
-    yield Transfer(kind, "weights", width, 1, 0, portion, surety=sure)
+    inside = _mics(scene)
+    yield Transfer(kind, "weights", width, 1, 0, portion, inside, sure)
     if again:
-        yield Transfer(kind, "weights", width, 1, 0, again, surety=Surety.ESTIMATE)
+        yield Transfer(kind, "weights", width, 1, 0, again, inside, Surety.ESTIMATE)
+
+
+def _mics(scene: Scene) -> int:
+    """Return the GPUs of a group of MiCS, inside of which weights and gradients stay; 0 where all exchange them."""
+    return scene.ranks or 0 if scene.replicas > 1 else 0
 
 
 def _reduced(scene: Scene) -> Iterator[Transfer]:
     """Yield what becomes of gradients at stage 3 (deepspeed/runtime/zero/stage3.py:__reduce_and_partition_ipg_grads).
 
     ``reduce_scatter`` false all-reduces the bucket, if there is one. ``zero_quantized_gradients`` sends 4 bits per
-    element in two rounds of all-to-all, on several nodes; on one it changes nothing.
+    element in two rounds of all-to-all, on several nodes; on one it changes nothing. The groups of MiCS add up their
+    shards once, at the gradient accumulation boundary (deepspeed/runtime/zero/mics.py:allreduce_mics_shard_grads).
     """
     if scene.is_on("zero_quantized_gradients"):
         yield Transfer(Collective.ALL_TO_ALL, "gradients", 0.5, 1, 0, surety=Surety.ESTIMATE)
         return
     whole = scene.is_contiguous and not scene.is_on("reduce_scatter", otherwise=True)
     kind = Collective.ALL_REDUCE if whole else Collective.REDUCE_SCATTER
-    yield Transfer(kind, "gradients", scene.communication, 1, 0)
+    yield Transfer(kind, "gradients", scene.communication, 1, 0, group=_mics(scene))
+    if scene.replicas > 1:
+        portion = 1 / (scene.ranks or 1)
+        wire = scene.communication
+        yield Transfer(Collective.ALL_REDUCE, "gradients", wire, 0, 1, portion, scene.replicas, across=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsmigrate.editing.derived.sizes import LARGEST
 from dsmigrate.memory.gathering import kept
 from dsmigrate.memory.model import Model, Usage
-from dsmigrate.memory.scene import Scene, model_of, ranks_of
+from dsmigrate.memory.scene import Scene, mics_group, model_of, ranks_of
 from dsmigrate.memory.sharded import sharded
 from dsmigrate.memory.stages import bf16_optimizer, partitioned, unsharded
 from dsmigrate.memory.subgroups import count
@@ -30,8 +30,8 @@ def usage(context: Context, model: Model | None = None, ranks: int | None = None
     """Return the memory of one rank by parts; None where the ZeRO stage is not known.
 
     ``model`` and ``ranks``, the GPUs that share model states, default to the facts beside the file: ``parameters`` and
-    ``world_size``. Without them parts that are shares have a formula and no bytes. Frozen parameters, mixtures of
-    experts and the selective optimizer of ZenFlow are not looked at.
+    ``world_size``. Without them parts that are shares have a formula and no bytes. Mixtures of experts and the
+    selective optimizer of ZenFlow are not looked at.
     """
     scene = scene_of(context, model, ranks)
     if scene is None:
@@ -42,7 +42,7 @@ def usage(context: Context, model: Model | None = None, ranks: int | None = None
         parts = bf16_optimizer(scene)
     else:
         parts = partitioned(scene) if scene.stage < 3 else sharded(scene)
-    return Usage(scene.stage, tuple(parts), scene.assumes)
+    return Usage(scene.stage, tuple(parts), scene.assumes, sums=scene.steps != 1)
 
 
 def scene_of(context: Context, model: Model | None = None, ranks: int | None = None) -> Scene | None:
@@ -53,4 +53,7 @@ def scene_of(context: Context, model: Model | None = None, ranks: int | None = N
     if found is not None and not 0 < found.parameters <= LARGEST:
         found = None
     share = ranks_of(context) if ranks is None else ranks
-    return Scene(context, context.stage, found, share if share and 0 < share <= _MOST_RANKS else None)
+    if not share or not 0 < share <= _MOST_RANKS:
+        return Scene(context, context.stage, found, None)
+    group = min(mics_group(context) or share, share)
+    return Scene(context, context.stage, found, group, share // group)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dsmigrate.editing.view import View
-from dsmigrate.knowledge import knowledge
-from dsmigrate.memory.activations import Checkpointing
+from dsmigrate.knowledge import Status, knowledge
+from dsmigrate.memory.activations import Checkpointing, Loss
 from dsmigrate.memory.estimate import Estimate, estimate
 from dsmigrate.memory.model import Place
+from dsmigrate.memory.sources.errors import ModelError
+from dsmigrate.memory.trained import Adapter, with_adapter
 from dsmigrate.memory.variants import Config, Variant, seen
-from dsmigrate.recommend.config import TUNINGS, avoiding, config_for, overlapping
+from dsmigrate.recommend.config import TUNINGS, Tuning, avoiding, config_for, overlapping
 from dsmigrate.recommend.request import Request
 from dsmigrate.recommend.speed import Seconds, seconds
 from dsmigrate.rules import Finding, Severity
@@ -20,6 +24,11 @@ from dsmigrate.rules.known_bugs import KNOWN_BUG, met
 
 _ALIKE = 1.03
 """Times that differ by less are one."""
+_RATIOS = (0.25, 0.5, 0.75)
+_LONG = 16384
+"""Tokens of a sample from which it is worth to split one over GPUs."""
+_TIGHT = 0.95
+"""The share of the room of a GPU that a larger micro-batch may fill: the allocator reserves more than is allocated."""
 _PLENTY = 4
 """How often what is needed has to go into the room of a GPU for it to be plenty."""
 
@@ -81,8 +90,12 @@ def recommend(request: Request) -> Recommendation:
     best = [
         found for variant in _possible(request) if (found := _best(request, _candidates(request, variant))) is not None
     ]
-    fitting = _sorted([one for one in best if one.fits], alone=request.machine.ranks == 1)
-    sound = next((number for number, one in enumerate(fitting) if not one.findings), 0)
+    best += _in_part(request, best)
+    fitting = _sorted(
+        [one for one in best if one.fits], alone=request.machine.ranks == 1, slow=request.link != "nvlink"
+    )
+    exact = (number for number, one in enumerate(fitting) if not one.findings and not one.variant.quantised)
+    sound = next(exact, next((number for number, one in enumerate(fitting) if not one.findings), 0))
     return Recommendation(
         request,
         (*fitting[sound:], *fitting[:sound]),
@@ -91,30 +104,124 @@ def recommend(request: Request) -> Recommendation:
     )
 
 
+def _in_part(request: Request, best: list[Candidate]) -> Iterator[Candidate]:
+    """Yield the candidate with the least part of the optimizer on the CPU, if that is what it takes.
+
+    It is not where something fits without offload, or where all of it on the CPU is as fast.
+    """
+    whole = Variant(3, "cpu")
+    offloaded = [one.seconds.total for one in best if one.fits and one.variant == whole]
+    bare = any(one.fits for one in best if one.variant.optimizer == one.variant.weights == "none")
+    if bare or whole not in request.variants or not _has(request, "offload_optimizer.ratio"):
+        return
+    parts = (_best(request, _candidates(request, replace(whole, ratio=ratio))) for ratio in _RATIOS if offloaded)
+    least = next((one for one in parts if one is not None and one.fits), None)
+    if least is not None and all(least.seconds.total * _ALIKE < time for time in offloaded):
+        yield least
+
+
+def relaxed(found: Recommendation, *, cheap: bool = False) -> Iterator[tuple[str, Candidate]]:
+    """Yield what would do with a little less, or a little more: in words, and what is chosen then.
+
+    ``cheap``: only what asks for neither other machines nor another training.
+    """
+    request = found.request
+    for said, asked in (*_kept(request), *(() if cheap else _relaxations(request))):
+        answer = recommend(asked)
+        if answer.chosen is not None:
+            yield said, answer.chosen
+
+
+def _kept(request: Request) -> Iterator[tuple[str, Request]]:
+    """Yield what keeps model, samples and machines: another loss, and other formats."""
+    shape, known = request.described.shape, knowledge(request.version)
+    if shape is not None and shape.vocabulary and request.work.computed(shape) is not Loss.FUSED:
+        yield (
+            "--loss fused (Liger, TiledFusedLogitsLoss)",
+            replace(request, work=replace(request.work, loss=Loss.FUSED)),
+        )
+    if request.half == "bf16" and not request.low and known.key("bf16.bf16_optimizer_states") is not None:
+        said = "master weights and states in bf16 (bf16.bf16_master_weights_and_grads), which changes numbers"
+        yield said, replace(request, low=True)
+
+
+def _relaxations(request: Request) -> Iterator[tuple[str, Request]]:
+    work, machine, model = request.work, request.machine, request.described
+    shape = model.shape
+    if shape is not None and shape.tokens is None and work.sequence >= _LONG and machine.gpus > 1:
+        split = replace(work, sequence=-(-work.sequence // machine.gpus))
+        said = f"a sequence split over {machine.gpus} GPUs (Ulysses, sequence_parallel_size {machine.gpus})"
+        yield said, replace(request, work=split)
+    if shape is not None and not model.model.frozen and not model.block:
+        with contextlib.suppress(ModelError):
+            adapted = with_adapter(model, Adapter(16, ("all-linear",)))
+            yield "LoRA of rank 16 (--trainable adapter_config.json)", replace(request, described=adapted)
+    yield f"--nodes {2 * machine.nodes}", replace(request, machine=replace(machine, nodes=2 * machine.nodes))
+
+
 def _possible(request: Request) -> Iterator[Variant]:
-    """Yield the variants, without NVMe where there is no path to it."""
+    """Yield the variants, without NVMe where there is no path to it; across nodes those that gather inside as well."""
     for variant in request.variants:
         if request.nvme_path is not None or not variant.uses_nvme:
             yield variant
+    gpus = request.machine.gpus
+    inside = request.machine.nodes > 1 and gpus > 1 and Variant(3) in request.variants
+    if inside and _has(request, "zero_hpz_partition_size"):
+        yield from (Variant(3, group=gpus), Variant(3, group=gpus, quantised=True))
+
+
+def _has(request: Request, name: str) -> bool:
+    """Return whether the release has a key of ``zero_optimization``."""
+    key = knowledge(request.version).key(f"zero_optimization.{name}")
+    return key is not None and key.status is Status.PRESENT
 
 
 def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
-    known = knowledge(request.version)
     tunings = TUNINGS if variant.stage else TUNINGS[:1]
     for tuned, tuning in enumerate(tunings):
-        config = config_for(request, variant, tuning, known)
-        view = _seen(request, config)
-        bugs = [bug for bug in met(view.context) if bug.sets or bug.removes]
-        if bugs:
-            config = avoiding(config, bugs)
-            view = _seen(request, config)
-        overlaps = overlapping(config)
-        bare = estimate(variant.name, view.context, request.described, request.machine, request.work)
+        most = request.work.micro_batch if request.per_gpu is None else 1
+        probe = _built(request.sized(most), variant, tuning)
         for kept in request.kept:
-            if bare is not None:
-                found = bare.of(replace(request.work, checkpointing=kept))
-                time = seconds(request, found, variant, tuned, overlaps=overlaps)
-                yield Candidate(variant, config, view, found, time, tuned)
+            if probe is None:
+                continue
+            sized, (config, view, bare) = request.sized(most), probe
+            if request.per_gpu is not None:
+                largest = _largest(bare.of(replace(request.work, checkpointing=kept)), request.per_gpu)
+                if largest != most:
+                    sized = request.sized(largest)
+                    config, view, bare = _built(sized, variant, tuning) or probe
+            found = bare.of(replace(sized.work, checkpointing=kept))
+            time = seconds(sized, found, variant, tuned, overlaps=overlapping(config))
+            yield Candidate(variant, config, view, found, time, tuned)
+
+
+def _built(request: Request, variant: Variant, tuning: Tuning) -> tuple[Config, View, Estimate] | None:
+    """Return the config of a variant, how rules see it, and what it takes; None where its stage is not known."""
+    config = config_for(request, variant, tuning, knowledge(request.version))
+    view = _seen(request, config)
+    bugs = [bug for bug in met(view.context) if bug.sets or bug.removes]
+    if bugs:
+        config = avoiding(config, bugs)
+        view = _seen(request, config)
+    found = estimate(variant.name, view.context, request.described, request.machine, request.work)
+    if found is None:
+        return None
+    sent = replace(
+        found.traffic, steps=found.traffic.steps or request.steps
+    )  # the consumer's "auto" is what is asked for
+    return config, view, replace(found, traffic=sent)
+
+
+def _largest(one: Estimate, samples: int) -> int:
+    """Return the largest micro-batch that divides the samples of a GPU and fits, with some room left; 1 at least."""
+    sizes = [size for size in range(1, samples + 1) if not samples % size]
+    room = one.machine.room
+
+    def too_large(size: int) -> bool:
+        found = one.of(replace(one.work, micro_batch=size))
+        return bool(found.lacks) or (room is not None and (found.peak or 0) > _TIGHT * room)
+
+    return sizes[max(0, bisect.bisect_left(sizes, 1, key=too_large) - 1)]
 
 
 def _seen(request: Request, config: Config) -> View:
@@ -129,11 +236,14 @@ def _seen(request: Request, config: Config) -> View:
 
 
 def _best(request: Request, candidates: Iterator[Candidate]) -> Candidate | None:
-    """Return the fastest that fits, else the most frugal; the first of all is faster than those after it."""
+    """Return the fastest that fits, of the widest tuning with which one does, else the most frugal."""
     tried: list[Candidate] = []
     for one in candidates:
-        if one.fits and not one.tuned and one.checkpointing is request.kept[0]:
-            return one
+        first = one.checkpointing is request.kept[0]
+        if first and any(before.fits for before in tried):
+            break
+        if one.fits and first and not one.tuned and request.per_gpu is None:
+            return one  # of one micro-batch nothing is faster
         tried.append(one)
     fitting = [one for one in tried if one.fits]
     if fitting:
@@ -141,18 +251,18 @@ def _best(request: Request, candidates: Iterator[Candidate]) -> Candidate | None
     return min(tried, key=lambda one: (one.estimate.peak or 0, one.estimate.on_node(Place.HOST) or 0), default=None)
 
 
-def _sorted(candidates: list[Candidate], *, alone: bool) -> list[Candidate]:
+def _sorted(candidates: list[Candidate], *, alone: bool, slow: bool) -> list[Candidate]:
     """Return candidates by time, and of those that take as long as each other the better first.
 
-    That is the one without offload, then the one with more room; where there is plenty of room, and on one GPU, which
-    nothing is shared with, the lower stage.
+    That is the one without offload, then the one with more room; where there is plenty of room, on one GPU, which
+    nothing is shared with, and on slow links, where every further message counts, the lower stage.
     """
 
-    def better(one: Candidate) -> tuple[int, bool, int]:
+    def better(one: Candidate) -> tuple[int, bool, int, int]:
         offloads = (one.variant.optimizer != "none") + (one.variant.weights != "none")
         peak, room = one.estimate.peak or 0, one.estimate.machine.room
-        by_stage = alone or room is None or peak * _PLENTY <= room
-        return offloads, not by_stage, one.variant.stage if by_stage else peak
+        by_stage = alone or slow or room is None or peak * _PLENTY <= room
+        return offloads, not by_stage, one.variant.stage if by_stage else peak, one.variant.group
 
     found: list[Candidate] = []
     left = sorted(candidates, key=lambda one: one.seconds.total)

@@ -81,7 +81,8 @@ def _precision(request: Request) -> Config:
     if request.half == "fp32":
         return {}
     enabled: bool | str = "auto" if request.consumer is Consumer.TRANSFORMERS else True
-    return {request.half: {"enabled": enabled}}
+    low = dict.fromkeys(("bf16_master_weights_and_grads", "bf16_optimizer_states"), True) if request.low else {}
+    return {request.half: {"enabled": enabled, **low}}
 
 
 def _optimizer(request: Request) -> Config:
@@ -110,6 +111,8 @@ def _zero(request: Request, variant: Variant, tuning: Tuning) -> Config:
         "stage3_prefetch_bucket_size": tuning.prefetch,
         "stage3_gather_16bit_weights_on_model_save": True,
     }
+    if request.described.block:  # the experts of a block are gathered together
+        found["leaf_module"] = {"classes": [request.described.block]}
     group = min(tuning.group, 100_000_000) if variant.optimizer == "nvme" else tuning.group
     if group != ROOMY.group:
         found["sub_group_size"] = group

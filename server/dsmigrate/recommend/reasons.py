@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge import Consumer
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
 from dsmigrate.memory.model import Place
-from dsmigrate.recommend.choose import Candidate, Recommendation
+from dsmigrate.recommend.choose import Candidate, Recommendation, relaxed
 from dsmigrate.recommend.config import overlapping
 from dsmigrate.rules.known_bugs import met
 
+_KEPT = {
+    Checkpointing.NONE: "",
+    Checkpointing.FULL: " with activation checkpointing",
+    Checkpointing.HOST: " with checkpoints on the host",
+}
 _VISIBLE = 0.05
 """The share of a step from which something is told of."""
+_FASTER = 0.9
 
 
 def reasons(one: Candidate) -> tuple[str, ...]:
@@ -27,7 +34,8 @@ def _reasons(one: Candidate) -> Iterator[str]:
     if found.machine.ranks > 1:
         hidden = "mostly hidden behind backward" if overlapping(one.config) else "little beside the computing"
         hidden = hidden if taken.sending < _VISIBLE * taken.total else "seen in the step"
-        yield f"sends {found.traffic.formula()} elements per step, {size(found.sent)} per GPU: {hidden}"
+        elements = "" if found.model.frozen else f"{found.traffic.formula()} elements per step, "
+        yield f"sends {elements}{size(found.sent)} per GPU and step: {hidden}"
     if one.checkpointing is not Checkpointing.NONE:
         yield "computes every block twice to save activations: about a third more work"
     if one.variant.optimizer != "none":
@@ -72,16 +80,31 @@ def _advice(found: Recommendation) -> Iterator[str]:
             key=lambda one: one.estimate.on_node(Place.HOST) or 0,
         )
         yield f"more host memory: {least.variant.name} fits with {size(_with_margin(least))} per node"
+    for said, one in relaxed(found):
+        batch = "" if request.samples is None else f" and a micro-batch of {one.estimate.work.micro_batch}"
+        yield f"{said}: {one.variant.name}{_KEPT[one.checkpointing]} fits, {size(one.estimate.peak)} per GPU{batch}"
     if any("GPU" in one.estimate.lacks for one in found.failing):
-        yield "more GPUs, a shorter --sequence or a smaller --micro-batch"
-    yield "training fewer parameters: adapters (LoRA) need gradients and states for a fraction of them"
+        yield "a shorter --sequence" + ("" if request.samples is not None else ", or a smaller --micro-batch")
+
+
+def _batch(found: Recommendation, chosen: Candidate) -> Iterator[str]:
+    """Yield what the batch has to be where the config leaves it to its consumer, and by how much it is off."""
+    request = found.request
+    if request.samples is None or request.per_gpu is None:
+        return
+    size_, steps = chosen.estimate.work.micro_batch, request.sized(chosen.estimate.work.micro_batch).steps
+    if request.consumer is not Consumer.DEEPSPEED:
+        yield f"Give it per_device_train_batch_size {size_} and gradient_accumulation_steps {steps}."
 
 
 def _with_margin(one: Candidate) -> int:
     machine = one.estimate.machine
     assert machine.host is not None  # noqa: S101 - it lacks host memory
+    needed = one.estimate.on_node(Place.HOST) or 0
+    if machine.host_reserve is not None:
+        return needed + machine.host_reserve
     assert machine.host_room  # noqa: S101 - a share of it
-    return round((one.estimate.on_node(Place.HOST) or 0) * machine.host / machine.host_room)
+    return round(needed * machine.host / machine.host_room)
 
 
 def notes(found: Recommendation) -> tuple[str, ...]:
@@ -92,8 +115,17 @@ def notes(found: Recommendation) -> tuple[str, ...]:
 def _notes(found: Recommendation) -> Iterator[str]:
     chosen, request = found.chosen, found.request
     yield from request.described.notes
+    yield from request.assumed
     if chosen is None:
         return
+    yield from _batch(found, chosen)
+    pays = chosen.variant.optimizer != "none" or chosen.checkpointing is not Checkpointing.NONE
+    for said, one in relaxed(found, cheap=True) if pays else ():
+        if one.seconds.total < _FASTER * chosen.seconds.total:
+            times = chosen.seconds.total / one.seconds.total
+            yield f"With {said}: {one.variant.name}{_KEPT[one.checkpointing]}, {times:.1f} times as fast."
+    if chosen.variant.group:
+        yield "hpZ keeps a second shard of the weights on each node, so that only the first gather of a step leaves it."
     if chosen.checkpointing is not Checkpointing.NONE:
         yield "Switch activation checkpointing on in the model: the config cannot."
     if chosen.checkpointing is Checkpointing.HOST:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsmigrate.knowledge import Consumer
 from dsmigrate.memory.activations import Checkpointing, Workload
@@ -26,10 +26,28 @@ class Request:
     work: Workload
     half: str = "bf16"
     steps: int = 1
+    samples: int | None = None
+    """Samples of a step on all GPUs, for which micro-batch and accumulation are chosen; None takes both as given."""
     link: str = "nvlink"
+    inner: str | None = None
+    """The link between the GPUs of a node; None where it is the same."""
     hardware: str | None = None
     nvme_path: str | None = None
     consumer: Consumer = Consumer.DEEPSPEED
     version: str | None = None
     kept: tuple[Checkpointing, ...] = (Checkpointing.NONE, Checkpointing.FULL)
     variants: tuple[Variant, ...] = VARIANTS
+    low: bool = False
+    """Whether master weights and states are in bf16 as well, which changes numbers."""
+    assumed: tuple[str, ...] = ()
+    """What was taken for granted where nothing was said, as whole sentences."""
+
+    @property
+    def per_gpu(self) -> int | None:
+        """The samples of a step on one GPU; None where micro-batch and accumulation are given."""
+        return None if self.samples is None else max(1, self.samples // self.machine.ranks)
+
+    def sized(self, micro_batch: int) -> Request:
+        """Return the same with a micro-batch, and the accumulation that it takes for the samples of a step."""
+        steps = self.steps if self.per_gpu is None else max(1, self.per_gpu // micro_batch)
+        return replace(self, work=replace(self.work, micro_batch=micro_batch), steps=steps)

@@ -14,8 +14,9 @@ from dsmigrate.memory.variants import Variant
 from dsmigrate.recommend.request import Request
 from dsmigrate.schemas_location import schema_toml
 
-_PER_PARAMETER, _AGAIN = 6, 2
-"""Operations per parameter and token: two forward, four backward; two more to compute a forward again."""
+_PER_WEIGHT, _PER_TRAINED, _AGAIN = 4, 2, 2
+"""Operations per parameter and token: two forward, two backward; two more for the gradient of one that trains, and two
+to compute a forward again."""
 _HIDDEN = 2 / 3
 """The share of compute that communication can hide behind: backward."""
 _SEEN = 0.2
@@ -56,33 +57,50 @@ def seconds(request: Request, one: Estimate, variant: Variant, tuned: int, *, ov
     shape = one.described.shape
     tokens = one.work.micro_batch * (one.work.tokens(shape) if shape else one.work.sequence) * request.steps
     again = _AGAIN if one.work.checkpointing is not Checkpointing.NONE else 0
-    computing = (_PER_PARAMETER + again) * parameters * tokens / operations(request.hardware)
-    sending = (one.sent or 0) / machines()["links"][request.link] * (1 + 0.05 * tuned)
+    each = (_PER_WEIGHT + again) * one.model.elements + _PER_TRAINED * parameters
+    computing = each * tokens / operations(request.hardware)
+    sending = _sending(request, one) * (1 + 0.05 * tuned)
     if variant.stage == 3:
         computing *= _HOOKS
     if ranks > 1 and overlaps:
         sending = max(_SEEN * sending, sending - _HIDDEN * computing)
     updating = 0.0
     if variant.optimizer != "none":
-        updating = machines()["host"]["adam"] * parameters / 1e9 / request.machine.nodes
+        updating = machines()["host"]["adam"] * variant.ratio * parameters / 1e9 / request.machine.nodes
     return Seconds(computing, sending, _moving(request, one, variant), updating)
 
 
+def _sending(request: Request, one: Estimate) -> float:
+    """Return the seconds on the wire: what stays inside of groups of a node takes the link there."""
+    links, total = machines()["links"], 0.0
+    for transfer in one.traffic.transfers:
+        inside = transfer.group and not transfer.across
+        link = request.inner or request.link if inside else request.link
+        total += transfer.sent(one.model, request.steps, request.machine.ranks) / links[link]
+    return total
+
+
 def operations(hardware: str | None) -> float:
-    """Return the operations per second that a GPU reaches in training; a usual one's where it is not known."""
-    found = machines()
-    names = sorted((name for name in found["gpus"] if name in (hardware or "").lower()), key=len)
-    return float(found["compute"]["share"] * (found["gpus"][names[-1]] if names else found["compute"]["any"]))
+    """Return the operations per second that a GPU reaches in training; a usual one's where none is named."""
+    found, name = machines(), known_gpu(hardware or "")
+    return float(found["compute"]["share"] * (found["compute"]["any"] if name is None else found["gpus"][name]))
+
+
+def known_gpu(hardware: str) -> str | None:
+    """Return the GPU that a text names; None for one that is not known."""
+    names = sorted((name for name in machines()["gpus"] if name in hardware.lower()), key=len)
+    return names[-1] if names else None
 
 
 def _moving(request: Request, one: Estimate, variant: Variant) -> float:
     """Return the seconds for what crosses PCIe and NVMe: gradients down and weights up, weights for each use."""
-    shard, steps, host = one.model.parameters / request.machine.ranks, request.steps, machines()["host"]
+    ranks, steps, host = request.machine.ranks, request.steps, machines()["host"]
+    shard, weights = one.model.parameters / ranks, one.model.elements / ranks
     crossing = 0.0
     if variant.optimizer != "none":
-        crossing += 2 * shard * (steps + 1)
+        crossing += 2 * shard * (steps + 1) * variant.ratio
     if variant.weights != "none":
-        crossing += 2 * shard * 2 * steps
+        crossing += 2 * weights * 2 * steps
     kept = one.usage.bytes(Place.HOST, (What.ACTIVATIONS,)) or 0
     crossing += 2 * kept * steps
     swapped = (one.on_node(Place.NVME) or 0) * 2

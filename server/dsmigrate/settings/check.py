@@ -39,6 +39,8 @@ class CheckSettings:
     parameters: int | None = None
     hardware: str | None = None
     model: Path | None = None
+    trainable: str | None = None
+    base_weights: str | None = None
     arguments: str | None = None
     transformers: str | None = None
     accelerate: str | None = None
@@ -187,6 +189,8 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "parameters": ("parameters", size_of),
     "arguments": ("arguments", _text),
     "model": ("model", lambda value, said: Path(_text(value, said))),
+    "trainable": ("trainable", _text),
+    "base": ("base_weights", _text),
     "hardware": ("hardware", lambda value, said: _text(value, said).lower()),
     "transformers-version": ("transformers", _version),
     "accelerate-version": ("accelerate", _version),

@@ -60,6 +60,11 @@ SETTINGS = {
         Setting("params", "Size of the model, such as 7b: with --gpu-memory it chooses stage and offload."),
         Setting("gpu-memory", "Memory of one GPU in GiB, for --params.", kind=int),
         Setting("gpus", "Number of GPUs, for --params; default 1.", kind=int),
+        Setting(
+            "loss",
+            "How the loss of a language model is computed, for --params; default upcast.",
+            ("upcast", "shifted", "plain", "chunked", "fused"),
+        ),
         Setting("config", "An existing DeepSpeed config to fit the script to."),
         Setting("config-name", "File name of the emitted config; default ds_config.json."),
         Setting("target-version", "DeepSpeed release the result is for; default the newest known."),

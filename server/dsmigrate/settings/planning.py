@@ -10,7 +10,7 @@ from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.fields import Value
 
-NAMES = ("params", "gpu-memory", "gpus")
+NAMES = ("params", "gpu-memory", "gpus", "loss")
 """The settings that describe model and machine; they choose, and are no options of the codemod."""
 _OWN = {"stage", "overlap_comm", "stage3_gather_16bit_weights_on_model_save"}
 """What the codemod decides itself: stage 1 refuses overlap where the script accumulates on its own."""
@@ -35,7 +35,7 @@ def planned(options: Options, merged: Mapping[str, Value]) -> Options:
 
 
 def _chosen(options: Options, merged: Mapping[str, Value]) -> Options:
-    from dsmigrate.memory.activations import Checkpointing, Workload  # noqa: PLC0415 - only runs that plan pay for it
+    from dsmigrate.memory.activations import Checkpointing, Loss, Workload  # noqa: PLC0415 - only runs that plan pay for it
     from dsmigrate.memory.estimate import Machine  # noqa: PLC0415
     from dsmigrate.memory.sources import typical  # noqa: PLC0415
     from dsmigrate.memory.variants import Variant  # noqa: PLC0415
@@ -60,7 +60,7 @@ def _chosen(options: Options, merged: Mapping[str, Value]) -> Options:
         Request(
             described=typical(parameters),
             machine=Machine(gpus=gpus, gpu=memory * _GIB),
-            work=Workload(),
+            work=Workload(loss=Loss(merged["loss"]) if "loss" in merged else None),
             half=half,
             nvme_path=options.nvme_path,
             version=options.target_version,

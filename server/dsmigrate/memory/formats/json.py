@@ -33,6 +33,7 @@ def model(described: Described) -> dict[str, Any]:
     return {
         "name": described.name,
         "parameters": described.model.parameters,
+        "frozen": sum(described.model.frozen),
         "tensors": len(described.model.tensors),
         "source": described.source,
         "exact": described.exact,
@@ -71,6 +72,7 @@ def workload(one: Estimate) -> dict[str, Any]:
         "micro_batches_per_step": one.traffic.steps,
         "activation_checkpointing": one.work.checkpointing.value,
         "attention": one.work.attention.value,
+        "loss": None if one.described.shape is None else one.work.computed(one.described.shape).value,
     }
 
 
@@ -82,6 +84,7 @@ def estimate(one: Estimate) -> dict[str, Any]:
         "fits": one.fits,
         "lacks": list(one.lacks),
         "gpu_bytes": one.peak,
+        "peak_at": one.moment or None,
         "gpu_at_peak": {what.value: count for what, count in one.by_kind.items()},
         "host_bytes_per_node": one.on_node(Place.HOST),
         "nvme_bytes_per_node": one.on_node(Place.NVME),
@@ -89,6 +92,7 @@ def estimate(one: Estimate) -> dict[str, Any]:
         "sent_elements": one.traffic.formula(),
         "largest_micro_batch": one.largest_micro_batch,
         "assumes": list(one.assumes),
+        "rejected": [{"code": finding.code, "message": finding.message} for finding in one.rejected],
         "parts": [_part(part) for part in one.usage.parts],
         "transfers": [_transfer(transfer) for transfer in one.traffic.transfers],
     }

@@ -11,26 +11,48 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from dsmigrate.memory.activations import Checkpointing
+from dsmigrate.memory.activations import Checkpointing, Loss
 from dsmigrate.memory.estimate import Estimate
 from dsmigrate.memory.formats.sizes import KINDS, gib, size, used, verdict
 from dsmigrate.memory.model import Part, Place, Surety, What, When
+from dsmigrate.memory.shape import Described
 
 _BAR = 48
 _WIDEST = 1000
-_WHEN = {When.ALWAYS: "always", When.BACKWARD: "forward, backward", When.STEP: "step"}
+_WHEN = {
+    When.ALWAYS: "always",
+    When.FORWARD: "forward, backward",
+    When.LOSS: "loss",
+    When.BACKWARD: "backward",
+    When.STEP: "step",
+}
+_LOSS = {
+    Loss.UPCAST: "in fp32 over all logits, as Transformers computes it",
+    Loss.SHIFTED: "in fp32 over a shifted copy of the logits, as Transformers before 4.46",
+    Loss.PLAIN: "by torch's cross_entropy of the logits as they are",
+    Loss.CHUNKED: "of all logits in chunks of fp32",
+    Loss.FUSED: "fused with the head, so that all logits are never there",
+}
 
 
 def render(estimates: list[Estimate], version: str, *, alone: bool) -> RenderableType:
     """Return what ``dsmigrate memory`` prints: of one config all parts, of variants a row each."""
     first = estimates[0]
     body = [_parts(first), _summary(first)] if alone else [_Variants(estimates), Text(), *_bars(estimates)]
-    return Group(*_head(first, version), Text(), *body, Text(), *_notes(first))
+    return Group(*_head(first, version), *_rejected(first, version), Text(), *body, Text(), *_notes(first))
+
+
+def _rejected(one: Estimate, version: str) -> Iterator[Text]:
+    if one.rejected:
+        yield Text()
+        yield Text(f"DeepSpeed {version} rejects this config; these are the sizes it would have otherwise.", "bold red")
+    for finding in one.rejected:
+        yield Text(f"{finding.code}: {finding.message}", "red")
 
 
 def _head(one: Estimate, version: str) -> Iterator[Text]:
     model, machine, work = one.described, one.machine, one.work
-    yield Text(f"{model.name}: {model.model.parameters:,} parameters ({model.source})", "bold")
+    yield Text(f"{model.name}: {counted(model)} ({model.source})", "bold")
     gpus = (
         f"{machine.nodes} × {machine.gpus} GPUs"
         if machine.nodes > 1
@@ -43,6 +65,21 @@ def _head(one: Estimate, version: str) -> Iterator[Text]:
         said = kept.get(work.checkpointing, "every block checkpointed, to the host")
         tokens = work.tokens(model.shape)
         yield Text(f"micro-batch {work.micro_batch}, {tokens} tokens, {said}, {work.attention.value} attention")
+    yield from assumed_loss(one)
+
+
+def counted(model: Described) -> str:
+    """Return how many parameters there are, and how many of them train."""
+    found = model.model
+    return f"{found.elements:,} parameters" + (f", of which {found.parameters:,} train" if found.frozen else "")
+
+
+def assumed_loss(one: Estimate) -> Iterator[Text]:
+    """Yield how the loss is taken to be computed, for a model that makes logits."""
+    shape = one.described.shape
+    if shape is not None and shape.vocabulary:
+        kind = one.work.computed(shape)
+        yield Text(f"loss {_LOSS[kind]} (--loss {kind.value})")
 
 
 class _Variants:
@@ -62,6 +99,7 @@ def _variants(estimates: list[Estimate], kinds: list[tuple[What, str, str]]) -> 
     table = Table(title=title, title_justify="left", pad_edge=False, box=box.SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     table.add_column("total", justify="right", style="bold")
+    table.add_column("at", no_wrap=True)
     for _, colour, name in kinds:
         table.add_column(name, justify="right", header_style=colour, no_wrap=True)
     for name in ("host", "NVMe"):
@@ -71,7 +109,7 @@ def _variants(estimates: list[Estimate], kinds: list[tuple[What, str, str]]) -> 
         table.add_column("", no_wrap=True)
         table.add_column("most samples", justify="right", no_wrap=True)
     for one in estimates:
-        row: list[Any] = [one.name, gib(one.peak)]
+        row: list[Any] = [one.name, gib(one.peak), one.moment]
         row += [gib(one.by_kind.get(what, 0)) for what, _, _ in kinds]
         row += [gib(one.on_node(Place.HOST)), gib(one.on_node(Place.NVME)), _sent(one)]
         if one.machine.gpu is not None:
@@ -130,14 +168,16 @@ def _summary(one: Estimate) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     free = "" if one.machine.room is None else f" of {size(one.machine.room)} that can be used"
     table.add_row(
-        "GPU at the peak", Text(f"{size(one.peak)}{free}  ") + Text(verdict(one), "green" if one.fits else "red")
+        f"GPU at the peak ({one.moment})",
+        Text(f"{size(one.peak)}{free}  ") + Text(verdict(one), "green" if one.fits else "red"),
     )
     for place in (Place.HOST, Place.NVME):
         if one.on_node(place):
             pinned = sum(part.bytes or 0 for part in one.usage.select(place) if part.pinned) * one.machine.gpus
             locked = f", {size(pinned)} of it page-locked" if pinned else ""
             table.add_row(f"{place.value} of a node", f"{size(one.on_node(place))}{locked}")
-    table.add_row("sent per step and GPU", f"{size(one.sent)} ({one.traffic.formula()} elements)")
+    elements = "" if one.model.frozen else f" ({one.traffic.formula()} elements)"
+    table.add_row("sent per step and GPU", size(one.sent) + elements)
     for transfer in one.traffic.transfers:
         g = one.traffic.steps
         times = "each micro-batch" if transfer.rounds else "once a step"
@@ -163,7 +203,9 @@ def _notes(one: Estimate) -> Iterator[Text]:
 
 
 def _sent(one: Estimate) -> str:
-    return f"{size(one.sent)} ({one.traffic.formula()})" if one.machine.ranks > 1 else ""
+    if one.machine.ranks == 1:
+        return ""
+    return size(one.sent) + ("" if one.model.frozen else f" ({one.traffic.formula()})")
 
 
 def _batch(one: Estimate) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from dsmigrate.files.paths import resolved
 from dsmigrate.memory.model import Model
-from dsmigrate.memory.shape import Described, Shape
-from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, vision
-from dsmigrate.memory.sources.config import ModelConfig, families, load
+from dsmigrate.memory.shape import WHOLE, Described, Shape
+from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, speech, towers, vision
+from dsmigrate.memory.sources.config import ModelConfig, base_of, families, load
 from dsmigrate.memory.sources.errors import ModelError
 from dsmigrate.memory.sources.typical import typical
 
@@ -22,7 +22,10 @@ _BUILDERS = {
     "encoder": (encoder.tensors, encoder.shape),
     "falcon": (falcon.tensors, falcon.shape),
     "latent": (latent.tensors, latent.shape),
+    "seeing": (towers.tensors, towers.shape),
     "seq2seq": (seq2seq.tensors, seq2seq.shape),
+    "speech": (speech.tensors, speech.shape),
+    "tower": (towers.tower, towers.tower_shape),
     "vision": (vision.tensors, vision.shape),
 }
 _INDEX = "model.safetensors.index.json"
@@ -64,13 +67,17 @@ def _found(path: Path) -> tuple[Path | None, Path | None]:
 
 def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) -> Described:
     config = ModelConfig(values, where)
+    if config.family["builder"] not in _BUILDERS:
+        raise ModelError(f"{where}: {config.type} is a part of a model, and none itself")
     tensors, shape = _BUILDERS[str(config.family["builder"])]
     model = Model.of(tensors(config))
     if not model.parameters:
         raise ModelError(f"{where}: a model without parameters")
-    notes = ["The number of parameters is that of a model that trains as a whole: no adapters, nothing frozen."]
+    notes = [WHOLE]
+    if "vision" in config.family:
+        notes.append("Activations are those of the decoder: its tokens are words and images, the tower is not counted.")
     if "quantization_config" in values:
-        notes.append("quantization_config: weights are counted as elements, not as they are stored.")
+        notes.append("quantization_config: weights that train are counted in 16 bit, not as they are stored.")
     if weights is not None:
         stored = sum(safetensors.read(weights).sizes)
         if stored != model.parameters:
@@ -80,7 +87,9 @@ def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) ->
     name = values.get("_name_or_path") or resolved(Path(where)).parent.name or str(config.type)
     source = f"the tensors of {config.type}{' ' + config.task if config.task else ''}, from {Path(where).name}"
     block = str(config.family.get("block", ""))
-    return Described(str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes), block=block)
+    return Described(
+        str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes), block=block, base=base_of(values)
+    )
 
 
 def _from_weights(file: Path, values: Mapping[str, Any] | None) -> Described:

@@ -30,7 +30,7 @@ class ModelConfig:
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         """Take the values of a file; ``where`` names it. Raises ModelError where the family is not known."""
         self.where = where
-        self._values = values
+        self.values = values
         self.type = values.get("model_type")
         if not isinstance(self.type, str) or self.type not in families():
             known = ", ".join(sorted(families()))
@@ -51,8 +51,8 @@ class ModelConfig:
         """Return the value under the family's name of a key, or the usual one; the default where neither is there."""
         own = self._keys.get(name, name)
         for key in (own, name):
-            if key in self._values:
-                return self._values[key]
+            if key in self.values:
+                return self.values[key]
         return self._defaults.get(own)
 
     def count(self, name: str, otherwise: int | None = None) -> int:
@@ -103,7 +103,7 @@ class ModelConfig:
     @property
     def task(self) -> str:
         """What follows the name of the model in ``architectures``: "ForCausalLM"; "" where there is none."""
-        found = self._values.get("architectures")
+        found = self.values.get("architectures")
         first = found[0] if isinstance(found, list) and found and isinstance(found[0], str) else ""
         for task in TASKS:
             if first.endswith(task):
@@ -130,6 +130,16 @@ TASKS = (
     "Model",
 )
 """The endings of class names whose heads are known."""
+
+
+def base_of(values: Mapping[str, Any]) -> str:
+    """Return how ``quantization_config`` keeps the weights, as a name of ``memory.trained.BASES``."""
+    found = values.get("quantization_config")
+    if not isinstance(found, Mapping):
+        return "16bit"
+    if found.get("load_in_4bit") or found.get("bits") == 4:
+        return "4bit-double" if found.get("bnb_4bit_use_double_quant") else "4bit"
+    return "8bit" if found.get("load_in_8bit") or found.get("bits") == 8 else "16bit"
 
 
 def load(file: Path) -> Mapping[str, Any]:

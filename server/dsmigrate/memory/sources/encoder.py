@@ -34,7 +34,7 @@ def shape(config: ModelConfig) -> Shape:
     """Return the dimensions that activations follow from."""
     sizes = decoder.sizes_of(config)
     words = sizes.vocabulary if config.task in _WORDS else 0
-    return replace(decoder.shape(config), vocabulary=words)
+    return replace(decoder.shape(config), vocabulary=words, plain_loss=True)
 
 
 def _head(config: ModelConfig, sizes: Sizes) -> Iterator[int]:

@@ -24,6 +24,8 @@ _BITS = {
     "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F6_E2M3": 6, "F6_E3M2": 6,
     "F4": 4, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U64": 64, "U32": 32, "U16": 16, "U8": 8, "BOOL": 8, "C64": 64,
 }  # fmt: skip
+_BUFFERS = ("e_score_correction_bias", "rotary_emb.inv_freq", "attn.masked_bias")
+"""How names of tensors end that are stored with the weights, and never trained."""
 _WEIGHTS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"})
 
 
@@ -105,7 +107,7 @@ def _sorted(file: Path, header: Mapping[str, Any], held: int) -> list[tuple[str,
 def _tensors(file: Path, header: Mapping[str, Any], held: int) -> Iterator[tuple[int, str, int]]:
     """Yield offset, format and elements; raises ModelError where shape, format and bytes disagree."""
     for name, entry in header.items():
-        if name == "__metadata__":
+        if name == "__metadata__" or name.endswith(_BUFFERS):
             continue
         said = f"{file}: tensor {name[:100]!r}"
         values = entry if isinstance(entry, dict) else {}

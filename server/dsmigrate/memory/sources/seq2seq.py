@@ -49,6 +49,7 @@ def shape(config: ModelConfig) -> Shape:
         kept_inner=4 if _is_gated(config) else 1,
         vocabulary=sizes.vocabulary if config.task in _WORDS else 0,
         positions=None,
+        plain_loss=True,
     )
 
 

@@ -28,6 +28,7 @@ def _shape(entry: Mapping[str, Any]) -> Shape:
     shape = Shape.of_gpt(entry["layers"], entry["hidden"], entry["heads"], entry["words"])
     if "gated" not in entry:
         return shape
+    shape = replace(shape, key_value_heads=entry.get("keys", shape.heads))
     return replace(shape, inner=entry["gated"], gated=True, kept_inner=4, dropout=False, upcasts=True)
 
 

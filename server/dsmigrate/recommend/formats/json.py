@@ -21,6 +21,8 @@ def render(found: Recommendation) -> str:
         "version": VERSION,
         "deepspeed_version": found.version,
         "consumer": request.consumer.value,
+        "global_batch": request.samples,
+        "loss": None if request.described.shape is None else request.work.computed(request.described.shape).value,
         "interconnect": request.link,
         "model": model(request.described),
         "machine": machine(request.machine),
@@ -39,6 +41,9 @@ def _variant(one: Candidate) -> dict[str, Any]:
         "stage": one.variant.stage,
         "offload_optimizer": one.variant.optimizer,
         "offload_param": one.variant.weights,
+        "offload_ratio": one.variant.ratio,
+        "zero_hpz_partition_size": one.variant.group or None,
+        "quantized_gathers": one.variant.quantised,
         "activation_checkpointing": one.checkpointing.value,
         "gpu_bytes": one.estimate.peak,
     }
@@ -51,6 +56,8 @@ def _candidate(one: Candidate, chosen: Candidate | None) -> dict[str, Any]:
         "name": one.variant.name,
         **_variant(one),
         **{name: found[name] for name in kept},
+        "micro_batch": one.estimate.work.micro_batch,
+        "accumulation": one.estimate.traffic.steps,
         "relative_time": None if chosen is None else round(one.seconds.total / chosen.seconds.total, 3),
         "reasons": list(reasons(one)),
     }

@@ -13,6 +13,7 @@ from rich.text import Text
 from dsmigrate.knowledge import knowledge
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
+from dsmigrate.memory.formats.text import assumed_loss, counted
 from dsmigrate.memory.model import Place
 from dsmigrate.recommend.choose import Candidate, Recommendation
 from dsmigrate.recommend.decisions import topics
@@ -27,18 +28,20 @@ def render(found: Recommendation, *, config: bool, topics_too: bool) -> Renderab
 def _lines(found: Recommendation, *, config: bool, topics_too: bool) -> Iterator[RenderableType]:
     request, chosen = found.request, found.chosen
     model, machine = request.described, request.machine
-    yield Text(f"{model.name}: {model.model.parameters:,} parameters ({model.source})", "bold")
+    yield Text(f"{model.name}: {counted(model)} ({model.source})", "bold")
     gpus = f"{machine.nodes} × {machine.gpus}" if machine.nodes > 1 else str(machine.gpus)
     each = f" of {size(machine.gpu)}" if machine.gpu else ""
     many = "s" if machine.ranks > 1 else ""
     yield Text(f"{gpus} GPU{many}{each}, {request.link}; DeepSpeed {found.version}, read by {request.consumer.value}")
+    yield from assumed_loss(next(one.estimate for one in (*found.fitting, *found.failing)))
     yield Text()
     if chosen is None:
         yield Text("Nothing fits.", "bold red")
         for line in advice(found):
             yield Text(f"· {line}")
     else:
-        yield Text(f"{title(chosen)}", "bold green")
+        size_, steps = chosen.estimate.work.micro_batch, chosen.estimate.traffic.steps
+        yield Text(f"{title(chosen)}; micro-batch {size_}, accumulation {steps}", "bold green")
         for line in reasons(chosen):
             yield Text(f"· {line}")
         yield Text()
@@ -64,13 +67,14 @@ def title(one: Candidate) -> str:
 def _others(found: Recommendation, chosen: Candidate) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="What fits, fastest first", title_justify="left")
     table.add_column("", no_wrap=True)
-    for name in ("time", "GPU", "host", "NVMe", "most samples"):
+    for name in ("time", "batch", "GPU", "host", "NVMe", "most samples"):
         table.add_column(name, justify="right", no_wrap=True)
     for one in found.fitting:
         places = [size(held) if (held := one.estimate.on_node(place)) else "" for place in (Place.HOST, Place.NVME)]
         most = "" if one.estimate.largest_micro_batch is None else str(one.estimate.largest_micro_batch)
         times = f"{one.seconds.total / chosen.seconds.total:.2f}×"
-        table.add_row(title(one), times, size(one.estimate.peak), *places, most)
+        batch = f"{one.estimate.work.micro_batch} × {one.estimate.traffic.steps}"
+        table.add_row(title(one), times, batch, size(one.estimate.peak), *places, most)
     return table
 
 

@@ -17,6 +17,11 @@ _NO_FP16 = re.compile(
 )
 
 
+def lacks_bf16(hardware: str) -> bool:
+    """Return whether a GPU that a text names has no bf16."""
+    return any(pattern.search(hardware.lower()) for pattern in (_NO_BF16, _NO_FP16))
+
+
 @rule(
     "DS304",
     "format-without-hardware",
@@ -57,7 +62,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a mode that the known hardware lacks."""
     gpu = (context.facts.hardware or "").lower()
     ancient = _NO_FP16.search(gpu) is not None
-    if bf16_is_on(context) and (ancient or _NO_BF16.search(gpu)):
+    if bf16_is_on(context) and lacks_bf16(gpu):
         yield context.finding(
             bf16_path(context, "enabled"),
             say("{gpu} has no bf16: torch emulates it slowly, or DeepSpeed stops with an older torch; use ", gpu=gpu)
