@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+from urllib.parse import unquote
+
 from dsmigrate.language_server.settings import settings_for
+from tests.language_server.raw import RawClient
 
 
 def test_a_later_layer_wins_whatever_the_spelling() -> None:
@@ -21,3 +26,19 @@ def test_null_takes_back_what_was_said_before() -> None:
 def test_what_a_later_layer_replaces_is_not_complained_about() -> None:
     assert settings_for(None, ({"worldSize": "many"}, {"worldSize": 2})).errors == ()
     assert "many" in settings_for(None, ({"worldSize": "many"}, {})).errors[0]
+
+
+def test_hovers_lead_into_the_editor_where_the_client_names_its_command_for_it() -> None:
+    client = RawClient()
+    client.initialize(
+        {"textDocument": {"hover": {"contentFormat": ["markdown"]}}}, initializationOptions={"explainCommand": "x.page"}
+    )
+    client.open("file:///w/ds_config.json", '{"gradient_clipping": 1}')
+    place = {"textDocument": {"uri": "file:///w/ds_config.json"}, "position": {"line": 0, "character": 3}}
+    shown = client.ask("textDocument/hover", place)["result"]["contents"]["value"]
+    (arguments,) = re.findall(r"\[More\]\(command:x\.page\?([^)]*)\)", shown)
+    assert json.loads(unquote(arguments)) == ["gradient_clipping", "file:///w/ds_config.json"]
+    asked = {"command": "dsmigrate.explain", "arguments": json.loads(unquote(arguments))}
+    answer = client.ask("workspace/executeCommand", asked)
+    assert "**When to change it.**" in answer["result"]["markdown"]
+    client.finish()

@@ -15,6 +15,7 @@ import {
 
 import type { Server } from '../server/server';
 import { middleware } from './middleware';
+import { EXPLAIN } from './names';
 import { onDidChangeProblemsOfOthers } from './others';
 import { ServerProcess } from './process';
 import type { Session } from './session';
@@ -50,7 +51,8 @@ export async function connect(
   const options: LanguageClientOptions = {
     documentSelector: SELECTOR,
     outputChannel: session.log,
-    initializationOptions: { dsmigrate: await settingsFor(folder) },
+    initializationOptions: { dsmigrate: await settingsFor(folder), explainCommand: EXPLAIN },
+    markdown: { isTrusted: { enabledCommands: [EXPLAIN] } },
     synchronize: { configurationSection: ID },
     initializationFailedHandler: () => false,
     errorHandler: {

@@ -58,6 +58,11 @@ export async function hover(person) {
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(person.pictures, 'hover.png'), animations: 'disabled', caret: 'hide' });
   assert.equal(await hovers.filter({ hasText: 'gathers ahead' }).count(), 1, 'a key has one hover');
+  await hovers.getByText('More', { exact: true }).click();
+  await page.locator('.tab').filter({ hasText: 'stage3_prefetch_bucket_size' }).waitFor();
+  await person.picture('more');
+  await person.run('View: Close All Editors in Group');
+  await page.keyboard.press('Control+1');
 }
 
 /** @param {import('./person.mjs').Person} person */

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from dsmigrate.editing import hints as hinting
-from dsmigrate.editing.hover import hover_at
+from dsmigrate.editing.hover import Links, hover_at
 from dsmigrate.editing.markdown import plain
 from dsmigrate.editing.summary import summary
 from dsmigrate.language_server.asking import Asked, asked_at, asked_of, scripts
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from dsmigrate.language_server.wire import Data
 
 _MARKDOWN = types.MarkupKind.Markdown
+_HOVER_FORMATS = "text_document.hover.content_format"
 
 
 def markup(session: Session, formats: str, text: str) -> Data:
     """Return Markdown for clients that take it (``formats`` names the capability), else plain text."""
-    taken = session.client.can(formats)
-    if taken is not None and _MARKDOWN in taken:
+    if _marks_up(session, formats):
         return {"kind": _MARKDOWN.value, "value": text}
     return {"kind": types.MarkupKind.PlainText.value, "value": plain(text)}
+
+
+def _marks_up(session: Session, formats: str) -> bool:
+    return _MARKDOWN in (session.client.can(formats) or ())
 
 
 def hover(session: Session, params: types.HoverParams) -> Data | None:
@@ -36,11 +40,13 @@ def hover(session: Session, params: types.HoverParams) -> Data | None:
     if found is None:
         return None
     asked, offset = found
-    said = hover_at(asked.view, offset)
+    command = str(session.client.option("explainCommand") or "")
+    in_text = _marks_up(session, _HOVER_FORMATS)
+    said = hover_at(asked.view, offset, Links(command, params.text_document.uri if command else "", in_text))
     if said is None:
         return None
     return {
-        "contents": markup(session, "text_document.hover.content_format", said.markdown),
+        "contents": markup(session, _HOVER_FORMATS, said.markdown),
         "range": asked.lines.range(said.start, said.end),
     }
 
@@ -56,9 +62,7 @@ def inlay_hints(session: Session, params: types.InlayHintParams) -> list[Data] |
             "position": asked.lines.position(hint.offset),
             "label": hint.text,
             "paddingLeft": True,
-            **(
-                {"tooltip": markup(session, "text_document.hover.content_format", hint.tooltip)} if hint.tooltip else {}
-            ),
+            **({"tooltip": markup(session, _HOVER_FORMATS, hint.tooltip)} if hint.tooltip else {}),
         }
         for asked in configs_of(session, document)
         for hint in hinting.hints(asked.view, start, end)
