@@ -89,7 +89,7 @@ def test_batch_sizes_are_those_of_deepspeed(accepted: list[tuple[View, Config, i
             assert found.value(key) == state[key], (key, world, view.text)
         total = text(state[TOTAL])  # a float with `sequence_parallel_size`
         assert found.effective == total
-        assert summary(view).endswith((f"; effective batch {total}", "; effective batch decided by ZenFlow"))
+        assert summary(view).endswith((f" · batch {total}", " · batch by ZenFlow"))
         derived += len(found.formulas)
         told = "; ".join(hint.tooltip for hint in hints(view) if hint.kind is Kind.DERIVED)
         for key in found.formulas:

@@ -256,7 +256,7 @@ def test_types_and_parameters_that_are_not_there_say_so_first(text: str, version
 
 
 def test_the_brace_of_the_root_sums_the_file_up() -> None:
-    assert hover('|{"train_batch_size": 4}') == Hover(0, 1, "ZeRO off, fp32; effective batch 4")
+    assert hover('|{"train_batch_size": 4}') == Hover(0, 1, "- ZeRO: ZeRO off\n- Precision: fp32\n- Effective batch: 4")
 
 
 def test_the_footer_names_what_was_guessed() -> None:

@@ -51,7 +51,7 @@ export async function connect(
   const options: LanguageClientOptions = {
     documentSelector: SELECTOR,
     outputChannel: session.log,
-    initializationOptions: { dsmigrate: await settingsFor(folder), explainCommand: EXPLAIN },
+    initializationOptions: { dsmigrate: await settingsFor(folder), explainCommand: EXPLAIN, showsStatus: true },
     markdown: { isTrusted: { enabledCommands: [EXPLAIN] } },
     synchronize: { configurationSection: ID },
     initializationFailedHandler: () => false,

@@ -53,7 +53,7 @@ export async function withClipboard(person) {
   await person.line('"stage": 3').click();
   await page.keyboard.press('Control+A');
   await page.keyboard.press('Control+C');
-  await person.status('ZeRO-3, bf16').waitFor();
+  await person.status('ZeRO-3 · bf16').waitFor();
   await person.run('DeepSpeed: Compare with Clipboard');
   const panel = await person.panel('clipboard → working copy');
   await panel.locator('.verdict', { hasText: 'The same' }).waitFor();

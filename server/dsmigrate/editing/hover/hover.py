@@ -9,8 +9,9 @@ from itertools import chain
 from dsmigrate.editing.hover import keys, own, types, unknown
 from dsmigrate.editing.hover.links import Links
 from dsmigrate.editing.hover.target import Target, root_at, target_at
-from dsmigrate.editing.summary import summary
+from dsmigrate.editing.summary import details
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,13 @@ def hover_at(view: View, offset: int, links: Links | None = None) -> Hover | Non
     target = target_at(view, offset)
     if target is None:
         brace = root_at(view, offset)
-        return None if brace is None else Hover(brace, brace + 1, summary(view))
+        return None if brace is None else Hover(brace, brace + 1, _file(view))
     markdown = "\n\n".join(part for part in _parts(view, links or Links(), target) if part)
     return Hover(target.start, target.end, markdown) if markdown else None
+
+
+def _file(view: View) -> str:
+    return "\n".join(say("- {name}: {said}", name=name, said=said) for name, said in details(view))
 
 
 def _parts(view: View, links: Links, target: Target) -> Iterator[str]:

@@ -51,7 +51,7 @@ def status(session: Session, arguments: Sequence[Any]) -> Data | None:
 
     The argument is the address of an open document; the answer is None for one that is no config.
     """
-    from dsmigrate.editing.summary import summary  # noqa: PLC0415
+    from dsmigrate.editing.summary import details, summary  # noqa: PLC0415
 
     asked = asked_of(session, text(arguments, 0))
     if asked is None:
@@ -70,6 +70,7 @@ def status(session: Session, arguments: Sequence[Any]) -> Data | None:
         "worldSize": facts.world_size,
         "stage": view.context.stage,
         "summary": summary(view),
+        "details": [list(detail) for detail in details(view)],
         "findings": worst,
         "changed": dict(session.changed),
     }

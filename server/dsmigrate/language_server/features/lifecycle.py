@@ -76,8 +76,13 @@ def settings_changed(session: Session) -> None:
     session.reset()
     diagnostics.refresh(session)
     for kind in ("inlay_hint", "code_lens"):
-        if session.client.can(f"workspace.{kind}.refresh_support"):
-            session.server.protocol.send_request(f"workspace/{kind.replace('_h', 'H').replace('_l', 'L')}/refresh")
+        ask_again(session, kind)
+
+
+def ask_again(session: Session, kind: str) -> None:
+    """Have the client ask again for its ``inlay_hint`` or ``code_lens``, if it can be told to."""
+    if session.client.can(f"workspace.{kind}.refresh_support"):
+        session.server.protocol.send_request(f"workspace/{kind.replace('_h', 'H').replace('_l', 'L')}/refresh")
 
 
 async def ask_for_settings(session: Session) -> bool:

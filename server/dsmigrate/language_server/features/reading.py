@@ -11,8 +11,10 @@ from dsmigrate.editing.hover import Links, hover_at
 from dsmigrate.editing.markdown import plain
 from dsmigrate.editing.summary import summary
 from dsmigrate.language_server.asking import Asked, asked_at, asked_of, scripts
+from dsmigrate.language_server.features.committed import differs
 from dsmigrate.language_server.features.scripts import lenses
 from dsmigrate.language_server.recognition import Kind
+from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
@@ -70,21 +72,28 @@ def inlay_hints(session: Session, params: types.InlayHintParams) -> list[Data] |
 
 
 def code_lenses(session: Session, params: types.CodeLensParams) -> list[Data] | None:
-    """Answer the line above a config: what it comes to, and the way to its changes since the last commit."""
+    """Answer the line above a config: what it comes to, and the way to its changes since the last commit, if any.
+
+    A client that shows elsewhere what a file comes to (``showsStatus``) gets that for dictionaries of scripts alone.
+    """
     document = session.documents.get(params.text_document.uri)
     if document is None or not session.settings(document).code_lens:
         return None
     made = lenses(document)
+    shows_status = bool(session.client.option("showsStatus"))
     for asked in configs_of(session, document):
         root = asked.view.document.root
         if root is None:
             continue
         span = asked.lines.range(root.start, min(root.start + 1, root.end))
-        title = summary(asked.view)
-        if title:
-            made.append({"range": span, "command": {"title": title, "command": ""}})
-        if not asked.is_python and document.path is not None:
-            command = {"title": "Compare with HEAD", "command": "dsmigrate.diffWithHead", "arguments": [document.uri]}
+        if asked.is_python or not shows_status:
+            made.append({"range": span, "command": {"title": summary(asked.view), "command": ""}})
+        if not asked.is_python and differs(session, document):
+            command = {
+                "title": say("Compare with HEAD"),
+                "command": "dsmigrate.diffWithHead",
+                "arguments": [document.uri],
+            }
             made.append({"range": span, "command": command})
     return made
 
