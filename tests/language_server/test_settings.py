@@ -28,6 +28,20 @@ def test_what_a_later_layer_replaces_is_not_complained_about() -> None:
     assert "many" in settings_for(None, ({"worldSize": "many"}, {})).errors[0]
 
 
+def test_a_file_of_the_plain_name_is_completed_whatever_it_holds() -> None:
+    client = RawClient()
+    client.initialize()
+    for number, (text, character, wanted) in enumerate(
+        [("", 0, "ZeRO-2 with bf16"), ('{"my_own_key": 1, ""}', 19, '"zero_optimization"')]
+    ):
+        uri = f"file:///w/{number}/ds_config_new.json"
+        client.open(uri, text)
+        place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": character}}
+        items = client.ask("textDocument/completion", place)["result"]["items"]
+        assert wanted.strip('"') in [item["label"].strip('"') for item in items]
+    client.finish()
+
+
 def test_hovers_lead_into_the_editor_where_the_client_names_its_command_for_it() -> None:
     client = RawClient()
     client.initialize(

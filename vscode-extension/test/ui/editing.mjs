@@ -37,7 +37,8 @@ export async function problems(person) {
   assert.equal(await rows.filter({ hasText: 'overlap_com' }).count(), 1, 'a problem has one entry');
   assert.equal(await page.locator('.codelens-decoration').getByText('ZeRO-3').count(), 0, 'the status says it, no lens');
   await person.run('Output: Focus on Output View');
-  await page.locator('.output-view-container, .pane-body.output').first().waitFor();
+  await page.locator('.part.panel .action-item.checked').filter({ hasText: 'Output' }).waitFor();
+  await page.waitForTimeout(500); // as long as the status takes to follow
   await person.status('ZeRO-3').waitFor(); // still there
   await page.keyboard.press('Control+Shift+M');
   await rows.filter({ hasText: 'overlap_com' }).first().waitFor();

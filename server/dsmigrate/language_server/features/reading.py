@@ -64,6 +64,7 @@ def inlay_hints(session: Session, params: types.InlayHintParams) -> list[Data] |
             "position": asked.lines.position(hint.offset),
             "label": hint.text,
             "paddingLeft": True,
+            "paddingRight": bool(asked.view.text[hint.offset : hint.offset + 1].strip()),
             **({"tooltip": markup(session, _HOVER_FORMATS, hint.tooltip)} if hint.tooltip else {}),
         }
         for asked in configs_of(session, document)
