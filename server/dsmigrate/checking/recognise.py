@@ -22,6 +22,10 @@ _OTHERS = re.compile(
 )
 _TEMPLATE = re.compile(r"(^|[_\-. ])(template|tmpl)([_\-. ]|$)", re.IGNORECASE)
 """What a file is called that a script fills in: nothing loads it as it stands."""
+_ACCELERATE = re.compile(
+    rb"(?m)^(?:deepspeed_config[ \t]*:(?![ \t]*\{[ \t]*\})|distributed_type:[ \t]*[\"']?DEEPSPEED)"
+)
+"""What the YAML of ``accelerate launch`` holds that says something of DeepSpeed."""
 STRONG = frozenset(
     {
         "zero_optimization",
@@ -62,6 +66,11 @@ def is_config_name(name: str) -> bool:
     """Return whether a file is called as configs are: ``ds_config.json``, ``zero3.json``, ``deepspeed.hjson``."""
     path = PurePath(name)
     return path.suffix.lower() in SUFFIXES and bool(_NAME.search(path.stem)) and not _OTHERS.match(path.name)
+
+
+def is_accelerate(data: bytes) -> bool:
+    """Return whether the content of a YAML file is that of ``accelerate launch``, and says something of DeepSpeed."""
+    return bool(_ACCELERATE.search(data))
 
 
 def looks_like_config(document: Document) -> bool:

@@ -26,9 +26,9 @@ const ID = 'dsmigrate';
 const LEAVING = 2000;
 const LOCAL = ['file', 'untitled'];
 
-/** What the server gets to see: JSON in every spelling, and scripts; nothing of settings, of source control, of others. */
+/** What the server gets to see: JSON in every spelling, scripts, and YAML; nothing of settings, of source control, of others. */
 const SELECTOR = LOCAL.flatMap((scheme) => [
-  ...['json', 'jsonc', 'python'].map((language) => ({ scheme, language })),
+  ...['json', 'jsonc', 'python', 'yaml'].map((language) => ({ scheme, language })),
   { scheme, pattern: '**/*.{json5,hjson}' },
 ]);
 

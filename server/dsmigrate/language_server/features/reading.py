@@ -10,7 +10,7 @@ from dsmigrate.editing import hints as hinting
 from dsmigrate.editing.hover import Links, hover_at
 from dsmigrate.editing.markdown import plain
 from dsmigrate.editing.summary import summary
-from dsmigrate.language_server.asking import Asked, asked_at, asked_of, scripts
+from dsmigrate.language_server.asking import Asked, asked_at, configs_in, scripts
 from dsmigrate.language_server.features.committed import differs
 from dsmigrate.language_server.features.scripts import lenses
 from dsmigrate.language_server.recognition import Kind
@@ -40,11 +40,23 @@ def hover(session: Session, params: types.HoverParams) -> Data | None:
     """Answer what is known of the key or value at a position."""
     found = asked_at(session, params.text_document.uri, params.position)
     if found is None:
-        return None
-    asked, offset = found
+        return _hover_of_yaml(session, params)
+    return _hover(session, *found)
+
+
+def _hover_of_yaml(session: Session, params: types.HoverParams) -> Data | None:
+    for asked in configs_in(session, params.text_document.uri):
+        if asked.document.kind is Kind.YAML:
+            said = _hover(session, asked, asked.lines.offset(params.position))
+            if said is not None:
+                return said
+    return None
+
+
+def _hover(session: Session, asked: Asked, offset: int) -> Data | None:
     command = str(session.client.option("explainCommand") or "")
     in_text = _marks_up(session, _HOVER_FORMATS)
-    said = hover_at(asked.view, offset, Links(command, params.text_document.uri if command else "", in_text))
+    said = hover_at(asked.view, offset, Links(command, asked.document.uri if command else "", in_text))
     if said is None:
         return None
     return {
@@ -103,5 +115,4 @@ def configs_of(session: Session, document: OpenDocument) -> list[Asked]:
     """Return the configs of a document: itself, or the dictionaries of a script."""
     if document.kind is Kind.PYTHON:
         return scripts(session, document)
-    asked = asked_of(session, document.uri)
-    return [] if asked is None else [asked]
+    return configs_in(session, document.uri)

@@ -4,7 +4,7 @@ import type { Status } from '../answers';
 import { isConverted } from '../verify/verifying';
 import { debounced, type Tools } from '../tools';
 
-const LANGUAGES = new Set(['json', 'jsonc', 'hjson']);
+const LANGUAGES = new Set(['json', 'jsonc', 'hjson', 'yaml']);
 
 /** Shows what the config of the active editor comes to, and tells menus whether there is one. */
 export class StatusBar implements vscode.Disposable {
@@ -97,7 +97,7 @@ export class StatusBar implements vscode.Disposable {
     const { summary, deepspeedVersion } = status;
     const label = vscode.l10n.t('DeepSpeed config: {0}; for DeepSpeed {1}', summary, deepspeedVersion);
     this.item.text = `$(rocket) ${summary}`;
-    this.item.command = { command: 'dsmigrate.choose', title: label, arguments: [uri] };
+    this.item.command = { command: 'dsmigrate.choose', title: label, arguments: [uri.toString()] };
     this.item.tooltip = tooltip(status);
     this.item.accessibilityInformation = { label, role: 'button' };
     this.item.show();
