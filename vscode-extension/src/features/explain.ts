@@ -67,7 +67,7 @@ interface Row extends vscode.QuickPickItem {
 }
 
 function row({ word, kind, summary }: Subject): Row {
-  return { label: `$(${ICONS[kind]}) ${word}`, detail: summary, word };
+  return { label: word, iconPath: new vscode.ThemeIcon(ICONS[kind]), detail: summary, word }; // VS Code ranks by the label
 }
 
 async function show(tools: Tools, found: Explained): Promise<void> {

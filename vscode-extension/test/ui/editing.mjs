@@ -62,6 +62,11 @@ export async function hover(person) {
   await person.picture('more');
   await person.run('View: Close All Editors in Group');
   await page.keyboard.press('Control+1');
+  await person.run('DeepSpeed: Explain a Key, Type or Rule…');
+  await page.locator('.quick-input-widget input').first().fill('zero_optimization.stage');
+  const [first] = await page.locator('.quick-input-list .monaco-list-row .label-name').allTextContents();
+  assert.equal(first, 'zero_optimization.stage', 'the very key comes first');
+  await page.keyboard.press('Escape');
 }
 
 /** @param {import('./person.mjs').Person} person */
