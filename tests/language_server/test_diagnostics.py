@@ -117,6 +117,11 @@ async def test_yaml_of_the_workspace_is_read_as_yaml(client: LanguageClient, wor
     assert hover.range is not None
     assert opened.cut(hover.range) == "zero_stage"
     assert "`zero_optimization.stage`" in str(hover.contents)
+    offered = await client.text_document_code_action_async(
+        types.CodeActionParams(opened.id, opened.span("zero_stagee"), types.CodeActionContext([]))
+    )
+    titles = [action.title for action in offered or () if isinstance(action, types.CodeAction)]
+    assert titles == []  # the key that was meant is there already
     lenses = await client.text_document_code_lens_async(types.CodeLensParams(opened.id))
     assert [lens.command.title for lens in lenses or () if lens.command] == ["ZeRO-3 · nvme"]
     opened.close()
@@ -125,6 +130,17 @@ async def test_yaml_of_the_workspace_is_read_as_yaml(client: LanguageClient, wor
     assert isinstance(none, types.RelatedFullDocumentDiagnosticReport)
     assert list(none.items) == []
     other.close()
+    typo = "deepspeed_config:\n  zero_stage: 3\n  gradient_cliping: 1.0\ndistributed_type: DEEPSPEED\n"
+    mistaken = Opened(client, (workspace / "typo.yaml").as_uri(), typo, "yaml")
+    (fix,) = (
+        await client.text_document_code_action_async(
+            types.CodeActionParams(mistaken.id, mistaken.span("gradient_cliping"), types.CodeActionContext([]))
+        )
+        or ()
+    )
+    assert isinstance(fix, types.CodeAction)
+    assert (fix.title, fix.edit is None) == ("Write gradient_clipping", False)
+    mistaken.close()
     torn = Opened(client, (workspace / "torn.yaml").as_uri(), "deepspeed_config: {zero_stage: 3\n", "yaml")
     fault = await client.text_document_diagnostic_async(types.DocumentDiagnosticParams(torn.id))
     assert isinstance(fault, types.RelatedFullDocumentDiagnosticReport)

@@ -73,6 +73,8 @@ def check_form(
         applied: list[tuple[Finding, Fix]] = []
         if mending.wanted and form.is_script:
             text, applied = _mended(text, folder, settings, release[0], mending)
+        elif mending.wanted:
+            text, applied = _mended_fields(text, Path(name), folder, settings, mending)
         file = None if folder is None else Path(name)
         parts = list(parts_in_file(form, text, file))
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
@@ -237,6 +239,18 @@ def _mended(
         text = apply(text, edits)
         applied += result.applied
     return text, applied
+
+
+def _mended_fields(
+    text: str, file: Path, folder: Path | None, settings: CheckSettings, mending: Mending
+) -> tuple[str, list[tuple[Finding, Fix]]]:
+    """Return the YAML with the fixes of what its form says for itself."""
+    found = [
+        finding for part in parts_of(Form.ACCELERATE, text, folder) for finding in findings_in(part, settings, file)
+    ]
+    wanted = mending.of(visible_in_text(without_tree(text), found))
+    applied = [(finding, fix) for finding in wanted for fix in finding.fixes[:1] if fix.safe or mending.unsafe]
+    return apply(text, [edit for _, fix in applied for edit in fix.edits]), applied
 
 
 def without_tree(text: str) -> Document:

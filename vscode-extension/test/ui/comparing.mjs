@@ -23,6 +23,7 @@ export async function fromSourceControl(person) {
   await panel.getByText('Figures').click();
   await panel.locator('tfoot').scrollIntoViewIfNeeded();
   await accessible(panel);
+  await person.inContrastLight(panel, 'comparison');
   await person.picture('comparison-memory');
 }
 

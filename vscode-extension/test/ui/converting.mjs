@@ -25,6 +25,7 @@ export async function convert(person) {
   await person.picture('conversion');
   await panel.locator('#converted').scrollIntoViewIfNeeded();
   await person.picture('conversion-reasons');
+  await person.inContrastLight(panel, 'conversion');
   await panel.getByRole('button', { name: 'Choose Changes…' }).click();
   const preview = page.locator('.bulk-edit-panel');
   await preview.locator('.monaco-list-row').first().waitFor();
