@@ -140,6 +140,13 @@ async def test_yaml_of_the_workspace_is_read_as_yaml(client: LanguageClient, wor
     )
     assert isinstance(fix, types.CodeAction)
     assert (fix.title, fix.edit is None) == ("Write gradient_clipping", False)
+    completed = await client.text_document_completion_async(
+        types.CompletionParams(mistaken.id, mistaken.span("gradient_cliping").start)
+    )
+    assert isinstance(completed, types.CompletionList)
+    labels = [item.label for item in completed.items]
+    assert "gradient_clipping" in labels
+    assert "zero_stage" not in labels
     mistaken.close()
     torn = Opened(client, (workspace / "torn.yaml").as_uri(), "deepspeed_config: {zero_stage: 3\n", "yaml")
     fault = await client.text_document_diagnostic_async(types.DocumentDiagnosticParams(torn.id))
