@@ -15,6 +15,7 @@ export class StatusBar implements vscode.Disposable {
 
   constructor(private readonly tools: Tools) {
     this.item.name = vscode.l10n.t('DeepSpeed Config');
+    this.item.command = 'dsmigrate.choose'; // without arguments: VS Code forgets them for a moment when they are set
     const later = debounced(150, () => this.update());
     this.parts.push(
       later,
@@ -47,8 +48,9 @@ export class StatusBar implements vscode.Disposable {
     void vscode.commands.executeCommand('setContext', 'dsmigrate.configIsActive', Boolean(status));
     void vscode.commands.executeCommand('setContext', 'dsmigrate.scriptIsActive', script);
     void vscode.commands.executeCommand('setContext', 'dsmigrate.conversionIsActive', document && isConverted(document));
-    if (document && status) {
-      this.show(document.uri, status);
+    this.tools.shown = status && document.uri;
+    if (status) {
+      this.show(status);
     } else {
       this.item.hide();
     }
@@ -93,11 +95,10 @@ export class StatusBar implements vscode.Disposable {
     }
   }
 
-  private show(uri: vscode.Uri, status: Status): void {
+  private show(status: Status): void {
     const { summary, deepspeedVersion } = status;
     const label = vscode.l10n.t('DeepSpeed config: {0}; for DeepSpeed {1}', summary, deepspeedVersion);
     this.item.text = `$(rocket) ${summary}`;
-    this.item.command = { command: 'dsmigrate.choose', title: label, arguments: [uri.toString()] };
     this.item.tooltip = tooltip(status);
     this.item.accessibilityInformation = { label, role: 'button' };
     this.item.show();

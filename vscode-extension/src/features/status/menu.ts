@@ -12,7 +12,7 @@ interface Row extends vscode.QuickPickItem {
 
 /** The menu behind the status bar item. */
 export async function choose(tools: Tools, given?: unknown): Promise<void> {
-  const uri = uriOf(given);
+  const uri = given === undefined ? (tools.shown ?? uriOf(given)) : uriOf(given);
   const status = uri && (await tools.session.execute<Status | null>('dsmigrate.status', [uri.toString()]));
   if (!uri || !status) {
     void vscode.window.showInformationMessage(vscode.l10n.t('Open a DeepSpeed config first.'));

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 
-import { closeAll, extension, problem, session, show, until } from '../support/editor';
+import { closeAll, extension, pause, problem, session, show, until } from '../support/editor';
 
 const TEXT = '{"train_batch_size": 8, "zero_optimizatoin": {"stage": 2}}\n';
 
@@ -59,6 +59,17 @@ describe('without an interpreter that has dsmigrate', () => {
     await until(() => running.problem?.message.includes('has no dsmigrate'), () => `the problem (${running.problem?.message})`);
     await choose(undefined);
     await until(() => running.state === 'running', 'the server');
+  });
+
+  it('verifying asks for a Python that has torch, which the environment has not', async () => {
+    const { document } = await show('train.py', 'import torch\n');
+    const done = vscode.commands.executeCommand('dsmigrate.verifyConversion', document.uri);
+    await pause(1500);
+    assert.equal(vscode.window.terminals.length, 0, 'nothing is typed before');
+    await vscode.commands.executeCommand('workbench.action.acceptSelectedQuickOpenItem');
+    await done;
+    await until(() => vscode.window.terminals.some(({ name }) => name === 'DeepSpeed'), 'the terminal');
+    vscode.window.terminals.forEach((terminal) => terminal.dispose());
   });
 
   it('it is removed on demand, and the question comes again', async () => {
