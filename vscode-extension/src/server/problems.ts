@@ -56,6 +56,7 @@ export class Problems implements vscode.Disposable {
       report: vscode.l10n.t('Report'),
       trust: vscode.l10n.t('Manage Trust'),
       settings: vscode.l10n.t('Open Settings'),
+      help: vscode.l10n.t('What to Do'),
       never: vscode.l10n.t("Don't Ask Again"),
     };
     return titles[remedy];
@@ -77,6 +78,8 @@ export class Problems implements vscode.Disposable {
         return vscode.commands.executeCommand('workbench.trust.manage');
       case 'settings':
         return vscode.commands.executeCommand('workbench.action.openSettings', 'dsmigrate.server');
+      case 'help':
+        return vscode.commands.executeCommand('workbench.action.openWalkthrough', `${this.context.extension.id}#start`, false);
       case 'never':
         return this.context.globalState.update(NEVER, true);
     }

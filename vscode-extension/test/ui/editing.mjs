@@ -60,7 +60,7 @@ export async function hover(person) {
   await hovers.getByText('More', { exact: true }).click();
   await page.locator('.tab').filter({ hasText: 'stage3_prefetch_bucket_size' }).waitFor();
   await person.picture('more');
-  await person.run('View: Close All Editors in Group');
+  await person.run('View: Revert and Close Editor');
   await page.keyboard.press('Control+1');
   await person.run('DeepSpeed: Explain a Key, Type or Rule…');
   await page.locator('.quick-input-widget input').first().fill('zero_optimization.stage');
