@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import time
+from pathlib import Path
 from urllib.parse import unquote
+
+import pytest
 
 from dsmigrate.language_server.settings import settings_for
 from tests.language_server.raw import RawClient
@@ -39,6 +44,27 @@ def test_a_file_of_the_plain_name_is_completed_whatever_it_holds() -> None:
         place = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": character}}
         items = client.ask("textDocument/completion", place)["result"]["items"]
         assert wanted.strip('"') in [item["label"].strip('"') for item in items]
+    client.finish()
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+def test_git_is_run_where_the_client_trusts_the_folder(trusts: bool, tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    file.write_text('{"train_batch_size": 8}', encoding="utf-8")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *arguments], check=True)
+    client = RawClient()
+    client.initialize(initializationOptions={"mayRunGit": trusts, "showsStatus": True})
+    client.open(file.as_uri(), '{"train_batch_size": 16}')
+    titles: list[str] = []
+    for _ in range(300 if trusts else 30):
+        found = client.ask("textDocument/codeLens", {"textDocument": {"uri": file.as_uri()}})["result"]
+        titles = [lens["command"]["title"] for lens in found]
+        if titles:
+            break
+        time.sleep(0.01)
+    assert titles == (["Compare with HEAD"] if trusts else [])
     client.finish()
 
 

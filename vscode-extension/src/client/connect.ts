@@ -51,7 +51,12 @@ export async function connect(
   const options: LanguageClientOptions = {
     documentSelector: SELECTOR,
     outputChannel: session.log,
-    initializationOptions: { dsmigrate: await settingsFor(folder), explainCommand: EXPLAIN, showsStatus: true },
+    initializationOptions: {
+      dsmigrate: await settingsFor(folder),
+      explainCommand: EXPLAIN,
+      showsStatus: true,
+      mayRunGit: vscode.workspace.isTrusted, // trust that comes later starts the server again
+    },
     markdown: { isTrusted: { enabledCommands: [EXPLAIN] } },
     synchronize: { configurationSection: ID },
     initializationFailedHandler: () => false,

@@ -30,8 +30,11 @@ class Committed:
 def differs(session: Session, document: OpenDocument) -> bool:
     """Return whether the file is committed and open with another text, as far as that is known.
 
-    What is not known, or is some seconds old, is found out; if the answer is another one, the client asks again.
+    What is not known, or is some seconds old, is found out; if the answer is another one, the client asks again. For a
+    client that does not trust the folder (``mayRunGit``) git is not asked.
     """
+    if session.client.option("mayRunGit") is False:
+        return False
     known = session.committed.get(document.uri)
     if document.path is not None and (known is None or time.monotonic() - known.asked > _FRESH):
         text = None if known is None else known.text
