@@ -131,7 +131,7 @@ def test_a_pull_request_gets_annotations_a_summary_outputs_and_a_comment(
     assert run(["ci", "github", "--fail-on", "never"]) == 0
     out, err = capsys.readouterr()
     assert "file=ds_config.json,line=4,endLine=4," in out
-    assert "::notice file=new/zero1.json::The config is added: ZeRO-1, bf16" in out
+    assert "::notice file=new/zero1.json::The config is added: ZeRO-1 · bf16" in out
     assert "package.json" not in out
     assert err == "comment on the pull request: created\n"
     summary = pull.read("GITHUB_STEP_SUMMARY")

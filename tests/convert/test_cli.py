@@ -191,6 +191,18 @@ def test_check_mends_the_dictionary_of_a_script(folder: Path) -> None:
     assert (folder / "train.py").read_text() == "# é\nds_config = {\n    'train_batch_size': 4,\n}\n"
 
 
+def test_check_mends_mistyped_fields_of_yaml_and_a_precision_that_yaml_reads_as_false(folder: Path) -> None:
+    file = folder / "acc.yaml"
+    file.write_text(YAML.replace("zero_stag: 1", "gradient_cliping: 1.0").replace("bf16", "no"))
+    run(["check", "acc.yaml", "--select", "CV", "--fix"])
+    assert file.read_text() == YAML.replace("zero_stag: 1", "gradient_cliping: 1.0").replace("bf16", "'no'")
+    run(["check", "acc.yaml", "--select", "CV", "--fix", "--unsafe-fixes"])
+    assert file.read_text() == YAML.replace("zero_stag: 1", "gradient_clipping: 1.0").replace("bf16", "'no'")
+    file.write_text(YAML)
+    run(["check", "acc.yaml", "--select", "CV", "--fix", "--unsafe-fixes"])
+    assert file.read_text() == YAML, "the field that was meant is there already"
+
+
 def test_a_directory_is_searched_for_yaml_of_accelerate(folder: Path, capsys: Captured) -> None:
     (folder / "other.yaml").write_text("name: x\n")
     run(["check", ".", "--select", "CV101"])

@@ -151,7 +151,7 @@ def test_a_range_is_told_config_by_config(repository: Repository, capsys: Captur
     branches(repository)
     assert run(["diff", "--git", "main...feature"]) == 1
     out = capsys.readouterr().out
-    assert "added added.hjson\nZeRO off, bf16; effective batch 16\n" in out
+    assert "added added.hjson\nZeRO off · bf16 · batch 16\n" in out
     assert "renamed old_name.json → configs/new name é.json\n" in out
     assert "deleted gone/zero2.json\nZeRO-2" in out
     assert "changed same.json\nNo semantic change\n" in out

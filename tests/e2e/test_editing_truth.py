@@ -89,11 +89,11 @@ def test_batch_sizes_are_those_of_deepspeed(accepted: list[tuple[View, Config, i
             assert found.value(key) == state[key], (key, world, view.text)
         total = text(state[TOTAL])  # a float with `sequence_parallel_size`
         assert found.effective == total
-        assert summary(view).endswith((f"; effective batch {total}", "; effective batch decided by ZenFlow"))
+        assert summary(view).endswith((f" · batch {total}", " · batch by ZenFlow"))
         derived += len(found.formulas)
-        told = "; ".join(hint.text for hint in hints(view) if hint.kind is Kind.DERIVED)
+        told = "; ".join(hint.tooltip for hint in hints(view) if hint.kind is Kind.DERIVED)
         for key in found.formulas:
-            value = re.search(rf"{key} = (?:[^;]*= )?([\d.]+)(?:;|$)", told)
+            value = re.search(rf"`{key}` = (?:[^,]*= )?([\d.]+?)(?:,|\. )", told)
             assert value is not None, (key, told)
             assert float(value[1]) == state[key]
     print(f"batch sizes that were derived: {derived}")
@@ -179,7 +179,7 @@ def test_defaults_in_hints_are_those_of_deepspeed(accepted: list[tuple[View, Con
                 for path in view.known.every_path()
                 if (key := view.known.key(path)) is not None and key.decisive and path.replace(".", "") == address[2]
             )
-            assert key.name == name
+            assert key.name.startswith(name.removesuffix("…"))
             if key.path.startswith("torch_autocast."):
                 assert state["torch_autocast_enabled"] == json.loads(value)
             else:

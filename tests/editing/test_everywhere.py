@@ -138,7 +138,7 @@ def test_deep_nesting() -> None:
         text = opening * 3000
         answers(text, range(0, len(text) + 1, 997), Settings())
         view = View(parse(f'{{"train_batch_size": {"[" * 10_000}'))
-        assert summary(view) == "ZeRO off, fp32"
+        assert summary(view) == "ZeRO off · fp32"
         assert hover_at(view, 5) is not None
 
 

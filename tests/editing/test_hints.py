@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from dsmigrate.document import parse
 from dsmigrate.editing.hints import Hint, Kind, hints
 from dsmigrate.editing.view import View
-from dsmigrate.knowledge import Consumer
+from dsmigrate.knowledge import AutoEffect, Consumer, knowledge
+from dsmigrate.languages import using
+from dsmigrate.rules import Settings
 
 from .derived.contexts import view
 
+GOOD = sorted((Path(__file__).parents[1] / "schemas" / "good").rglob("*.*json"))
 CLIP = '"gradient_clipping": 0.5'
 
 
@@ -26,25 +33,33 @@ def shown(view: View) -> str:
             f'"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, {CLIP}',
             None,
             (
-                f'{{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8‹train_batch_size = 4 × 8 × '
-                f"world "
-                f"size›, {CLIP}}}"
+                '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8,'
+                f"‹effective batch 4 × 8 × world size› {CLIP}}}"
             ),
         ),
         (
             f'"train_micro_batch_size_per_gpu": 4, {CLIP}',
             2,
+            (f'{{"train_micro_batch_size_per_gpu": 4,‹effective batch 4 × 1 × 2 = 8› {CLIP}}}'),
+        ),
+        (
+            f'"train_batch_size": 64, {CLIP}',
+            None,
+            f'{{"train_batch_size": 64,‹micro-batch 64 / world size› {CLIP}}}',
+        ),
+        (
+            f'"train_batch_size": 41472, "train_micro_batch_size_per_gpu": 162, {CLIP}',
+            None,
             (
-                f'{{"train_micro_batch_size_per_gpu": 4‹gradient_accumulation_steps = 1; train_batch_size = 4 × 1 × 2 '
-                f"= 8›, "
-                f"{CLIP}}}"
+                '{"train_batch_size": 41472, "train_micro_batch_size_per_gpu": 162,'
+                f"‹accumulation 41472 / (162 × world size)› {CLIP}}}"
             ),
         ),
         (
             '"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, ' + CLIP,
             None,
             (
-                '{"train_batch_size": 64‹for a world size of 2›, "train_micro_batch_size_per_gpu": 4, '
+                '{"train_batch_size": 64,‹for a world size of 2› "train_micro_batch_size_per_gpu": 4, '
                 f'"gradient_accumulation_steps": 8, {CLIP}}}'
             ),
         ),
@@ -72,7 +87,7 @@ def test_element_counts_have_their_bytes() -> None:
     zero = '"zero_optimization": {"stage": 2, "overlap_comm": true, "reduce_bucket_size": 5e8}'
     assert shown(view(f'{CLIP}, "bf16": {{"enabled": true}}, {zero}')) == (
         f'{{{CLIP}, "bf16": {{"enabled": true}}, "zero_optimization": {{"stage": 2, "overlap_comm": true, '
-        '"reduce_bucket_size": 5e8‹500 M elements, 2 × 0.93 GiB in bf16›}}'
+        '"reduce_bucket_size": 5e8‹2 × 0.93 GiB in bf16, 500 M elements›}}'
     )
 
 
@@ -105,8 +120,8 @@ def test_element_counts_have_their_bytes() -> None:
                 '"stage3_gather_16bit_weights_on_model_save": true}'
             ),
             (
-                '{"zero_optimization": {"stage": 3, "param_persistence_threshold": 100000‹100 k elements, 391 KiB in '
-                "fp32›, "
+                '{"zero_optimization": {"stage": 3, "param_persistence_threshold": 100000,‹391 KiB in fp32, '
+                "100 k elements› "
                 '"stage3_gather_16bit_weights_on_model_save": true}'
             ),
         ),
@@ -123,22 +138,22 @@ def test_large_numbers_are_readable_where_they_count(members: str, text: str) ->
 @pytest.mark.parametrize(
     ("zero", "text"),
     [
-        ('"stage": 2, "max_live_parameters": 1e9', '"stage": 2, "max_live_parameters": 1e9‹inert at ZeRO stage 2›'),
+        ('"stage": 2, "max_live_parameters": 1e9', '"stage": 2, "max_live_parameters": 1e9‹no effect at ZeRO stage 2›'),
         ('"stage": 2, "zero_quantized_weights": false', '"stage": 2, "zero_quantized_weights": false'),
         (
             '"stage": 2, "leaf_module": {"classes": ["A"]}',
-            '"stage": 2, "leaf_module": {‹inert at ZeRO stage 2›"classes": ["A"]}',
+            '"stage": 2, "leaf_module": {‹no effect at ZeRO stage 2›"classes": ["A"]}',
         ),
         (
             '"stage": 2, "offload_param": {"device": "cpu", "buffer_size": 1e8}',
-            '"stage": 2, "offload_param": {‹inert at ZeRO stage 2›"device": "cpu", "buffer_size": 1e8}',
+            '"stage": 2, "offload_param": {‹no effect at ZeRO stage 2›"device": "cpu", "buffer_size": 1e8}',
         ),
         ('"stage": 2, "offload_param": {"device": "none"}', '"stage": 2, "offload_param": {"device": "none"}'),
         (
             '"stage": 2, "offload_optimizer": {"device": "none", "pin_memory": true}',
             (
-                '"stage": 2, "offload_optimizer": {"device": "none", "pin_memory": true‹inert: offload_optimizer is '
-                "on none›}"
+                '"stage": 2, "offload_optimizer": {"device": "none", "pin_memory": true‹no effect: '
+                "offload_optimizer is on none›}"
             ),
         ),
         ('"stage": 0, "sub_group_size": 1e9', '"stage": 0, "sub_group_size": 1e9'),
@@ -176,10 +191,7 @@ def test_auto_that_deepspeed_drops_is_followed_by_the_default() -> None:
         (
             f'{CLIP}, "zero_optimization": {{"stage": 3}}',
             None,
-            (
-                f'{{{CLIP}, "zero_optimization": {{"stage": 3‹stage3_gather_16bit_weights_on_model_save: false '
-                f"(default)›}}}}"
-            ),
+            (f'{{{CLIP}, "zero_optimization": {{"stage": 3‹stage3_gather_16bit_weigh…: false (default)›}}}}'),
         ),
         (
             f'{CLIP}, "zero_optimization": {{"stage": 2, "offload_optimizer": {{"device": "cpu"}}}}',
@@ -217,6 +229,39 @@ def test_defaults_of_decisive_keys_stand_at_the_end_of_their_section(
     members: str, version: str | None, text: str
 ) -> None:
     assert shown(view(members, version=version)) == text
+
+
+def real(consumer: Consumer) -> Iterator[Hint]:
+    """The hints of real configs, and of every "auto" that the consumer fills."""
+    known = knowledge()
+    filled = [path for path in known.every_path() if known.auto(path, consumer).effect is AutoEffect.FILLED]
+    autos = ["".join(f'{{"{name}": ' for name in path.split(".")) + '"auto"' + "}" * 9 for path in filled]
+    for text in [path.read_text("utf-8") for path in GOOD] + autos:
+        yield from hints(View(parse(text), Settings(consumer=consumer)))
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize("consumer", list(Consumer))
+def test_no_hint_is_longer_than_vs_code_shows(consumer: Consumer, language: str) -> None:
+    with using(language):
+        found = list(real(consumer))
+    assert len(found) > 20
+    assert [hint.text for hint in found if len(hint.text) > 43] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "behind"),
+    [
+        ('{"gradient_clipping": 1, "fp16": {"initial_scale_power": 9, "enabled": true}}', "9,", ' "enabled"'),
+        ('{"gradient_clipping": 1, "fp16": {"initial_scale_power": 9 , "enabled": true}}', "9 ,", ' "enabled"'),
+        ('{"gradient_clipping": 1, "fp16": {"enabled": true, "initial_scale_power": 9}}', "9", "}}"),
+        ("gradient_clipping: 1\nfp16: {enabled: true\ninitial_scale_power: 9\n}", "9", "\n}"),
+    ],
+)
+def test_a_hint_stands_behind_the_comma(text: str, before: str, behind: str) -> None:
+    (hint,) = hints(View(parse(text)))
+    assert text[: hint.offset].endswith(before)
+    assert text[hint.offset :].startswith(behind)
 
 
 def test_hints_have_a_tooltip_that_says_why() -> None:

@@ -106,6 +106,21 @@ def test_references_are_what_depends_on_a_key() -> None:
     assert '"stage"' not in found
 
 
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        ('"stage"', "stage cpu_offload offload_param device nvme_path stage3_prefetch_bucket_size"),
+        ("stage3_prefetch", "stage stage3_prefetch_bucket_size"),
+        ("nvme_path", "stage device nvme_path"),
+        ("gradient_acc", "train_micro_batch_size_per_gpu gradient_accumulation_steps"),
+        ('"zero_optimization"', "zero_optimization"),
+    ],
+)
+def test_highlights_are_the_key_and_what_depends_on_it_without_their_values(place: str, keys: str) -> None:
+    view, offset = at(place)
+    assert [cut(view, span) for span in relations.highlights(view, offset)] == [f'"{key}"' for key in keys.split()]
+
+
 def test_a_key_that_nobody_knows_has_no_relations() -> None:
     view, offset = marked('{"mine|": 1}')
     assert relations.depends_on(view, offset) == (view.document.range_of(("mine",), "member"),)
@@ -125,6 +140,7 @@ def test_nothing_raises_on_any_text(seed: int) -> None:
     assert all(0 <= fold.start <= fold.end <= len(text) for fold in folding.folds(view))
     for offset in {0, len(text), *(random.randint(0, len(text)) for _ in range(5))}:
         relations.references(view, offset, itself=True)
+        relations.highlights(view, offset)
         relations.depends_on(view, offset)
         found = selection.selections(view, offset)
         assert found[-1] == (0, len(text))

@@ -149,7 +149,7 @@ def test_auto_of_a_parameter_needs_no_key() -> None:
     assert knowledge().key("optimizer.params.lr") is None
     filled = knowledge().auto("optimizer.params.lr", Consumer.TRANSFORMERS)
     source = "TrainingArguments.learning_rate"
-    assert filled == Auto(AutoEffect.FILLED, source, must_match=True, usual=5e-5, english=source)
+    assert filled == Auto(AutoEffect.FILLED, source, must_match=True, usual=5e-5, english=source, short=source)
     assert knowledge().auto("optimizer.params.momentum", Consumer.ACCELERATE) == Auto(AutoEffect.REFUSED)
     assert knowledge().auto("optimizer.params.lr", Consumer.DEEPSPEED) is None
 

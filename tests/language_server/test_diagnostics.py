@@ -8,9 +8,20 @@ import pytest
 from lsprotocol import types
 from pytest_lsp import LanguageClient
 
-from tests.language_server.talk import session, write
+from dsmigrate.checking.job import check_bytes
+from dsmigrate.settings.check import CheckSettings
+from tests.language_server.talk import Opened, session, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+YAML = """compute_environment: LOCAL_MACHINE
+deepspeed_config:
+  zero_stage: 3
+  gradient_accumulation_steps: 4
+  offload_optimizer_device: nvme
+  zero_stagee: 2
+distributed_type: DEEPSPEED
+num_processes: 8
+"""
 BROKEN = '{\n  "train_batch_size": 8,\n  "bp16": {"enabled": true},\n  "zero_optimization": {"stage": 5}\n}\n'
 
 
@@ -82,6 +93,68 @@ async def test_clients_that_ask_get_reports_with_ids(client: LanguageClient, wor
     )
     assert isinstance(other, types.RelatedFullDocumentDiagnosticReport)
     config.close()
+
+
+async def test_yaml_of_the_workspace_is_read_as_yaml(client: LanguageClient, workspace: Path) -> None:
+    file = workspace / "zero3.yaml"
+    file.write_text(YAML, encoding="utf-8")
+    changed = types.DidChangeWatchedFilesParams([types.FileEvent(file.as_uri(), types.FileChangeType.Created)])
+    client.workspace_did_change_watched_files(changed)
+    report = await client.workspace_diagnostic_async(types.WorkspaceDiagnosticParams([]))
+    mine = next(item for item in report.items if item.uri == file.as_uri())
+    assert isinstance(mine, types.WorkspaceFullDocumentDiagnosticReport)
+    found = [(item.code, item.range.start.line) for item in mine.items]
+    assert ("CV101", 5) in found
+    assert ("DS520", 4) in found
+    checked = check_bytes(str(file), YAML.encode(), file.parent, CheckSettings())
+    assert sorted(str(code) for code, _ in found) == sorted(finding.code for finding in checked.findings)
+    opened = Opened(client, file.as_uri(), YAML, "yaml")
+    same = await client.text_document_diagnostic_async(types.DocumentDiagnosticParams(opened.id))
+    assert isinstance(same, types.RelatedFullDocumentDiagnosticReport)
+    assert sorted((item.code, item.range.start.line) for item in same.items) == sorted(found)
+    hover = await client.text_document_hover_async(types.HoverParams(opened.id, opened.at("zero_stage")))
+    assert hover is not None
+    assert hover.range is not None
+    assert opened.cut(hover.range) == "zero_stage"
+    assert "`zero_optimization.stage`" in str(hover.contents)
+    offered = await client.text_document_code_action_async(
+        types.CodeActionParams(opened.id, opened.span("zero_stagee"), types.CodeActionContext([]))
+    )
+    titles = [action.title for action in offered or () if isinstance(action, types.CodeAction)]
+    assert titles == []  # the key that was meant is there already
+    lenses = await client.text_document_code_lens_async(types.CodeLensParams(opened.id))
+    assert [lens.command.title for lens in lenses or () if lens.command] == ["ZeRO-3 · nvme"]
+    opened.close()
+    other = Opened(client, (workspace / "ci.yaml").as_uri(), "on: push\njobs:\n  zero_stage: 3\n", "yaml")
+    none = await client.text_document_diagnostic_async(types.DocumentDiagnosticParams(other.id))
+    assert isinstance(none, types.RelatedFullDocumentDiagnosticReport)
+    assert list(none.items) == []
+    other.close()
+    typo = "deepspeed_config:\n  zero_stage: 3\n  gradient_cliping: 1.0\ndistributed_type: DEEPSPEED\n"
+    mistaken = Opened(client, (workspace / "typo.yaml").as_uri(), typo, "yaml")
+    (fix,) = (
+        await client.text_document_code_action_async(
+            types.CodeActionParams(mistaken.id, mistaken.span("gradient_cliping"), types.CodeActionContext([]))
+        )
+        or ()
+    )
+    assert isinstance(fix, types.CodeAction)
+    assert (fix.title, fix.edit is None) == ("Write gradient_clipping", False)
+    completed = await client.text_document_completion_async(
+        types.CompletionParams(mistaken.id, mistaken.span("gradient_cliping").start)
+    )
+    assert isinstance(completed, types.CompletionList)
+    labels = [item.label for item in completed.items]
+    assert "gradient_clipping" in labels
+    assert "zero_stage" not in labels
+    mistaken.close()
+    torn = Opened(client, (workspace / "torn.yaml").as_uri(), "deepspeed_config: {zero_stage: 3\n", "yaml")
+    fault = await client.text_document_diagnostic_async(types.DocumentDiagnosticParams(torn.id))
+    assert isinstance(fault, types.RelatedFullDocumentDiagnosticReport)
+    assert [item.severity for item in fault.items] == [types.DiagnosticSeverity.Error]
+    torn.close()
+    file.unlink()
+    client.workspace_did_change_watched_files(changed)
 
 
 async def test_the_workspace_is_diagnosed_from_the_disk(client: LanguageClient, workspace: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -242,13 +243,24 @@ def committed(folder: Path) -> Path:
     return file
 
 
+async def to_compare(client: LanguageClient, opened: Opened, tries: int = 500) -> types.Command | None:
+    """Return the offer to compare with the last commit, which comes when git has answered."""
+    for _ in range(tries):
+        lenses = await client.text_document_code_lens_async(types.CodeLensParams(opened.id))
+        commands = [lens.command for lens in lenses or () if lens.command is not None]
+        found = [command for command in commands if command.title == "Compare with HEAD"]
+        if found:
+            return found[0]
+        await asyncio.sleep(0.01)
+    return None
+
+
 async def test_a_change_is_explained_beside_the_last_commit(client: LanguageClient, workspace: Path) -> None:
     file = committed(workspace / "repository")
     text = '{"zero_optimization": {"stage": 2}, "train_batch_size": 16}\n'
     opened = Opened(client, file.as_uri(), text, "json")
-    lenses = await client.text_document_code_lens_async(types.CodeLensParams(opened.id))
-    commands = [lens.command for lens in lenses or () if lens.command is not None]
-    compare = next(command for command in commands if command.title == "Compare with HEAD")
+    compare = await to_compare(client, opened)
+    assert compare is not None
     answer = plain(
         await client.workspace_execute_command_async(
             types.ExecuteCommandParams(compare.command, arguments=list(compare.arguments or ()))
@@ -267,6 +279,10 @@ async def test_a_change_is_explained_beside_the_last_commit(client: LanguageClie
     )
     assert "nothing-of-that-name" in unknown["error"]
     opened.close()
+    for name, shown in ((file.name, file.read_text(encoding="utf-8")), ("ds_new.json", text)):
+        same = Opened(client, (file.parent / name).as_uri(), shown, "json")
+        assert await to_compare(client, same, tries=20) is None, "nothing to compare"
+        same.close()
 
 
 async def ask(client: LanguageClient, command: str, *arguments: Any) -> Any:

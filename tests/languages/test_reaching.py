@@ -146,9 +146,9 @@ def test_hovers_have_chinese_around_the_documentation_too() -> None:
         assert found is not None
         text = found.markdown
     assert "数字 ≥ 0（比例） · 默认 `0.0`" in text or "数字 ≥ 0（比例） · 默认 `0`" in text
-    assert "**何时修改。**" in text
+    assert "**在本文件中。**" in text
     assert "**陷阱。**" in text
-    assert "[文档](" in text
+    assert "[更多](" in text
 
 
 def _message(client: RawClient) -> str:

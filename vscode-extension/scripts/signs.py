@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from dsmigrate.checking.recognise import _NAME, SUFFIXES
+from dsmigrate.checking.recognise import _ACCELERATE, _NAME, SUFFIXES
 from dsmigrate.editing.python.conversion import _IMPORTED
 from dsmigrate.editing.python.literals import _WORTH_A_LOOK
 from dsmigrate.language_server.recognition import _TELLING
@@ -25,6 +25,7 @@ def signs() -> str:
         "endings": sorted(SUFFIXES),
         "name": _NAME.pattern,
         "words": _TELLING.pattern,
+        "yaml": _ACCELERATE.pattern.decode().removeprefix("(?m)"),
         "script": f"{_IMPORTED.pattern}|{_WORTH_A_LOOK.pattern.removeprefix('(?i)')}",
     }
     return json.dumps(found, indent=2) + "\n"

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsmigrate.checking.recognise import SUFFIXES, YAML, is_config, may_be_config
+from dsmigrate.checking.recognise import SUFFIXES, YAML, is_accelerate, is_config, may_be_config
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.settings.check import CheckSettings, check_settings_for
 
-_ACCELERATE = re.compile(
-    rb"(?m)^(?:deepspeed_config[ \t]*:(?![ \t]*\{[ \t]*\})|distributed_type:[ \t]*[\"']?DEEPSPEED)"
-)
 SettingsFor = Callable[[Path], CheckSettings]
 
 
@@ -85,7 +81,7 @@ def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
     if any(settings.matches(file, pattern) for pattern in settings.include):
         return Candidate(file, settings)
     if file.suffix.lower() in YAML:
-        return Candidate(file, settings) if _is_accelerate(file) else None
+        return Candidate(file, settings) if _holds_accelerate(file) else None
     try:
         data = read(file)
         if not may_be_config(file.name, data):
@@ -96,9 +92,8 @@ def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
     return Candidate(file, settings, document) if is_config(file.name, document) else None
 
 
-def _is_accelerate(file: Path) -> bool:
-    """Return whether a YAML file is one of ``accelerate launch`` that says something of DeepSpeed."""
+def _holds_accelerate(file: Path) -> bool:
     try:
-        return bool(_ACCELERATE.search(read(file)))
+        return is_accelerate(read(file))
     except SourceError:
         return False

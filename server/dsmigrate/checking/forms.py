@@ -73,13 +73,14 @@ def check_form(
         applied: list[tuple[Finding, Fix]] = []
         if mending.wanted and form.is_script:
             text, applied = _mended(text, folder, settings, release[0], mending)
-        parts = list(parts_of(form, text, folder))
-        if form is Form.ACCELERATE and folder is not None:
-            parts = [replace(_with_arguments(part, Path(name)), clips=clips(Path(name))) for part in parts]
+        elif mending.wanted:
+            text, applied = _mended_fields(text, Path(name), folder, settings, mending)
+        file = None if folder is None else Path(name)
+        parts = list(parts_in_file(form, text, file))
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
         return Checked(name, None, error=_said(error))
-    document = _plain(text)
+    document = without_tree(text)
     return Checked(
         name=name,
         document=document,
@@ -91,6 +92,15 @@ def check_form(
         original=original,
         fixed=tuple(applied),
     )
+
+
+def parts_in_file(form: Form, text: str, file: Path | None) -> Iterator[Part]:
+    """Yield every config of a text with what launch lines around its file give besides; ``parts_of`` without a file."""
+    for part in parts_of(form, text, None if file is None else file.parent):
+        if form is Form.ACCELERATE and file is not None:
+            yield replace(_with_arguments(part, file), clips=clips(file))
+        else:
+            yield part
 
 
 def _with_arguments(part: Part, file: Path) -> Part:
@@ -139,7 +149,7 @@ def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
         settings = replace(settings, config={}, unknown={})
     processes = settings.around.get("num_processes")
     return Part(
-        document=document_of(settings) if with_config else _plain(settings.text),
+        document=document_of(settings) if with_config else without_tree(settings.text),
         consumer=settings.consumer,
         why=why,
         unknown=hidden(settings),
@@ -161,21 +171,40 @@ def _dictionary(literal: Literal, folder: Path | None, *, accelerate: bool, trai
     return Part(literal.document, consumer, why, unknown, literal.is_whole, is_dict=True)
 
 
-def _found(part: Part, folder: Path | None, settings: CheckSettings, release: str, file: Path) -> Iterator[Finding]:
+def findings_in(part: Part, settings: CheckSettings, file: Path) -> Iterator[Finding]:
+    """Yield what the form of a part says for itself, as far as the settings take it."""
     ignored = settings.ignored_in(file)
     for finding in part.found:
         selected = not settings.select or finding.code.startswith(settings.select)
         if selected and not (ignored and finding.code.startswith(ignored)):
             yield finding
-    if part.document.root is None:
-        return
+
+
+def view_of(part: Part, folder: Path | None, settings: CheckSettings, release: str, file: Path) -> View:
+    """Return a part as the settings, and what lies around its file, have it."""
     known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
     known = replace(known, arguments=(*known.arguments, *part.arguments), lightning=part.lightning, clips=part.clips)
+    ignored = settings.ignored_in(file)
     apart = (*ignored, *NOT_OF_PYTHON) if part.is_dict else ignored
     asked = RuleSettings(release, part.consumer, known, settings.select, apart)
-    view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)
+    return View(
+        part.document,
+        asked,
+        why_consumer=part.why,
+        folder=folder,
+        unknown=part.unknown,
+        whole=part.is_whole,
+        overlaid=not part.is_dict,
+    )
+
+
+def _found(part: Part, folder: Path | None, settings: CheckSettings, release: str, file: Path) -> Iterator[Finding]:
+    yield from findings_in(part, settings, file)
+    if part.document.root is None:
+        return
+    view = view_of(part, folder, settings, release, file)
     for finding in with_few_fixes(part.document.text, view.findings):
         fixes = tuple(_as_python(fix) for fix in finding.proposed) if part.is_dict else ()
         yield replace(finding, proposed=fixes)
@@ -200,7 +229,7 @@ def _mended(
         consumer = settings.consumer or Consumer(consumer_for(found.document, folder).value)
         apart = (*settings.ignore, *NOT_OF_PYTHON)
         asked = RuleSettings(release, consumer, facts(settings, folder, consumer), settings.select, apart)
-        plain = _plain(text)
+        plain = without_tree(text)
 
         def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:
             return mending.of(visible_in_text(plain, View(document, asked).findings))
@@ -212,7 +241,19 @@ def _mended(
     return text, applied
 
 
-def _plain(text: str) -> Document:
+def _mended_fields(
+    text: str, file: Path, folder: Path | None, settings: CheckSettings, mending: Mending
+) -> tuple[str, list[tuple[Finding, Fix]]]:
+    """Return the YAML with the fixes of what its form says for itself."""
+    found = [
+        finding for part in parts_of(Form.ACCELERATE, text, folder) for finding in findings_in(part, settings, file)
+    ]
+    wanted = mending.of(visible_in_text(without_tree(text), found))
+    applied = [(finding, fix) for finding in wanted for fix in finding.fixes[:1] if fix.safe or mending.unsafe]
+    return apply(text, [edit for _, fix in applied for edit in fix.edits]), applied
+
+
+def without_tree(text: str) -> Document:
     """Return a document without a tree, for its lines."""
     top = ContainerShape(is_object=False)
     top.width = len(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from dsmigrate.document import Document, Object
@@ -14,11 +15,17 @@ YAML = frozenset({".yaml", ".yml"})
 _NAME = re.compile(
     r"(^|[_\-. ])(ds|deepspeed|zero-?[0-3])([_\-. ]|config|conf|cfg|$)|deepspeed|^zero[_-]?[0-3]", re.IGNORECASE
 )
+_PLAIN = re.compile(r"^(ds|deepspeed)[_-]?(config|conf|cfg)", re.IGNORECASE)
+"""What a file is called that can be nothing else, whatever keys it has so far."""
 _OTHERS = re.compile(
     r"^(package(-lock)?|tsconfig|composer|manifest|settings|launch|tasks|.*\.schema)\.json$", re.IGNORECASE
 )
 _TEMPLATE = re.compile(r"(^|[_\-. ])(template|tmpl)([_\-. ]|$)", re.IGNORECASE)
 """What a file is called that a script fills in: nothing loads it as it stands."""
+_ACCELERATE = re.compile(
+    rb"(?m)^(?:deepspeed_config[ \t]*:(?![ \t]*\{[ \t]*\})|distributed_type:[ \t]*[\"']?DEEPSPEED)"
+)
+"""What the YAML of ``accelerate launch`` holds that says something of DeepSpeed."""
 STRONG = frozenset(
     {
         "zero_optimization",
@@ -61,6 +68,11 @@ def is_config_name(name: str) -> bool:
     return path.suffix.lower() in SUFFIXES and bool(_NAME.search(path.stem)) and not _OTHERS.match(path.name)
 
 
+def is_accelerate(data: bytes) -> bool:
+    """Return whether the content of a YAML file is that of ``accelerate launch``, and says something of DeepSpeed."""
+    return bool(_ACCELERATE.search(data))
+
+
 def looks_like_config(document: Document) -> bool:
     """Return whether a text has the keys of a DeepSpeed config.
 
@@ -72,7 +84,7 @@ def looks_like_config(document: Document) -> bool:
     if not isinstance(root, Object):
         return False
     names = {member.name for member in root if member.name is not None}
-    if "properties" in names and ("$schema" in names or "type" in names):
+    if _is_schema(names):
         return False
     if names & STRONG:
         return True
@@ -85,8 +97,8 @@ def looks_like_config(document: Document) -> bool:
 def is_config(name: str, document: Document) -> bool:
     """Return whether a file found in a directory is to be checked.
 
-    One that is called like a config must have some key of DeepSpeed at its top level, or be too broken to tell; one
-    that is not, must look like a config.
+    One that is called like a config must have some key of DeepSpeed at its top level, or be empty or too broken to
+    tell, unless its name begins as that of nothing else does (``ds_config``); one that is not, must look like a config.
     """
     path = PurePath(name)
     if path.suffix.lower() not in SUFFIXES or _OTHERS.match(path.name) or _TEMPLATE.search(path.stem):
@@ -97,6 +109,14 @@ def is_config(name: str, document: Document) -> bool:
         return False
     root = document.root
     if not isinstance(root, Object):
-        return not document.is_readable
-    names = {member.name for member in root}
+        return root is None or not document.is_readable
+    names = {member.name for member in root if member.name is not None}
+    if _PLAIN.match(path.stem) and not _is_schema(names):
+        return True
     return bool(names & {key.name for key in knowledge().children()}) or not names
+
+
+def _is_schema(names: Iterable[str]) -> bool:
+    """Return whether an object with these keys is a JSON Schema."""
+    found = set(names)
+    return "properties" in found and bool(found & {"$schema", "type"})

@@ -72,13 +72,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is to be said about one key; ``place`` is where the source has it."""
+    """What is to be said about one key; ``place`` is where the source has it.
+
+    ``meant`` is what was probably meant by the key, with ``is_value`` by the value; "" where nothing suggests itself.
+    """
 
     code: str
     kind: Kind
     key: str
     message: str
     place: Place | None = None
+    meant: str = ""
+    is_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from dsmigrate.convert.codes import REJECTED
 from dsmigrate.convert.model import Kind, Note, Place
-from dsmigrate.rules import Effect, Finding, Rule, Severity
+from dsmigrate.document import TextEdit
+from dsmigrate.languages import say
+from dsmigrate.rules import Effect, Finding, Fix, Rule, Severity
 
 
 def findings_of(notes: Iterable[Note], whole: Place) -> Iterator[Finding]:
@@ -23,7 +25,18 @@ def findings_of(notes: Iterable[Note], whole: Place) -> Iterator[Finding]:
             path=(note.key,),
             start=place.key_start,
             end=max(place.key_end, place.end if place.key_end == place.key_start else place.key_end),
+            proposed=_fixes(note),
         )
+
+
+def _fixes(note: Note) -> tuple[Fix, ...]:
+    """Return the fix that writes what was meant, a guess but for a value that can mean nothing else."""
+    if note.place is None or not note.meant:
+        return ()
+    place = note.place
+    start, end = (place.start, place.end) if note.is_value else (place.key_start, place.key_end)
+    title = say("Write `{text}`", text=note.meant)
+    return (Fix(title, (TextEdit(start, end, note.meant),), note.is_value),)
 
 
 def rules_of(codes: Collection[str]) -> list[Rule]:

@@ -65,7 +65,7 @@ class Entry:
 class Outcome:
     """What is said about one config; ``compared`` is None where there is one side only, or an ``error``.
 
-    ``note`` is what a config that comes or goes trains with: "ZeRO-3, bf16; effective batch 64".
+    ``note`` is what a config that comes or goes trains with: "ZeRO-3 · bf16 · batch 64".
     """
 
     entry: Entry

@@ -14,5 +14,8 @@ def hints(view: View, start: int = 0, end: int | None = None) -> list[Hint]:
     if view.context.root is None:
         return []
     last = len(view.text) if end is None else end
+    if view.overlaid:  # the end of a section, and a key without a field of its own, are nowhere in another form
+        found = [hint for hint in values.hints(view, start, last) if hint.kind in {Kind.SIZE, Kind.INERT}]
+        return sorted((hint for hint in found if start <= hint.offset <= last), key=lambda hint: hint.offset)
     found = [*batch.hints(view), *values.hints(view, start, last), *absent.hints(view, start, last)]
     return sorted((hint for hint in found if start <= hint.offset <= last), key=lambda hint: hint.offset)

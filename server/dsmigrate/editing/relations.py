@@ -54,6 +54,27 @@ def references(view: View, offset: int, *, itself: bool) -> tuple[Span, ...]:
     return tuple(sorted(found | {own} if itself else found))
 
 
+def highlights(view: View, offset: int) -> tuple[Span, ...]:
+    """Return, without values, the key at ``offset``, what it depends on, what depends on it, and its equals.
+
+    Equals are keys that name each other, such as the batch keys; a section is none.
+    """
+    entry = entry_at(view, offset)
+    if entry is None:
+        return ()
+    found = [entry.member.key]
+    key = _key(view, entry)
+    for other in view.context.entries:
+        facts = _key(view, other)
+        if key is None or facts is None:
+            continue
+        decides = key.path in facts.effective_when or facts.path in key.effective_when
+        is_equal = key.path in facts.related and facts.path in key.related
+        if decides or (is_equal and not (key.is_section or facts.is_section)):
+            found.append(other.member.key)
+    return tuple(sorted({(name.start, name.end) for name in found if name is not None}))
+
+
 def _key(view: View, entry: Entry) -> Key | None:
     key = entry.key
     return view.known.key(key.alias_of) if key is not None and key.alias_of else key

@@ -1,8 +1,8 @@
-"""One line about a file: what it trains with."""
+"""What a file comes to: in a line, and in detail."""
 
 from __future__ import annotations
 
-from dsmigrate.editing.derived import offloads, precision, replaced_steps, stage_text, triad
+from dsmigrate.editing.derived import Triad, offloads, precision, replaced_steps, stage_text, triad
 from dsmigrate.editing.derived.batch import computed_elsewhere
 from dsmigrate.editing.view import View
 from dsmigrate.languages import say
@@ -10,21 +10,33 @@ from dsmigrate.rules.context import Context
 
 
 def summary(view: View) -> str:
-    """Return what a file comes to, such as "ZeRO-3, bf16, offload optimizer cpu; effective batch 64"."""
+    """Return what a file comes to in a few words, such as "ZeRO-3 · bf16 · nvme · batch 64"."""
     context = view.context
-    parts = [
-        stage_text(context),
-        _precision(context),
-        *(say("offload {what} {where}", what=say(what), where=where) for what, where in offloads(context)),
-    ]
-    batch = _batch(context)
-    line = say(", ").join(part for part in parts if part)
-    return say("{line}; {batch}", line=line, batch=batch) if batch else line
+    found = precision(context)
+    short = say("{autocast} autocast", autocast=found.autocast) if found.autocast else found.weights
+    places = dict.fromkeys(where for _, where in offloads(context))
+    parts = [stage_text(context), short, " + ".join(places), _batch(context)]
+    return " · ".join(part for part in parts if part)
+
+
+def details(view: View) -> tuple[tuple[str, str], ...]:
+    """Return what a file comes to, each thing with its name."""
+    context = view.context
+    moved = say(", ").join(say("{what} on {where}", what=say(what), where=where) for what, where in offloads(context))
+    found = triad(context)
+    effective = "" if _decided(context) or found is None or not found.fits else found.effective
+    every = (
+        ("ZeRO", stage_text(context)),
+        (say("Precision"), _precision(context)),
+        (say("Offloaded"), moved),
+        (say("Effective batch"), effective or _batch(context)),
+    )
+    return tuple((name, said) for name, said in every if said)
 
 
 def _precision(context: Context) -> str:
     found = precision(context)
-    weights = found.weights or say("precision set by {consumer}", consumer=context.consumer.title)
+    weights = found.weights or say("set by {consumer}", consumer=context.consumer.title)
     return (
         say("{weights} with {autocast} autocast", weights=weights, autocast=found.autocast)
         if found.autocast
@@ -33,16 +45,22 @@ def _precision(context: Context) -> str:
 
 
 def _batch(context: Context) -> str:
+    decided, found = _decided(context), triad(context)
+    if decided or found is None:
+        return decided
+    if not found.fits:
+        return say("batch keys do not fit")
+    return say("batch {effective}", effective=found.effective) if _is_worked_out(found) else ""
+
+
+def _decided(context: Context) -> str:
+    """Return what decides about the batch in place of the three keys; "" for nothing."""
     by = computed_elsewhere(context)
     if by:
-        return say("batch sizes computed by {by}", by=by)
-    if replaced_steps(context):
-        return say("effective batch decided by ZenFlow")
-    found = triad(context)
-    if found is None:
-        return ""
-    return (
-        say("effective batch {effective}", effective=found.effective)
-        if found.fits
-        else say("batch keys that do not fit")
-    )
+        return say("batch by {by}", by=by)
+    return say("batch by {by}", by="ZenFlow") if replaced_steps(context) else ""
+
+
+def _is_worked_out(found: Triad) -> bool:
+    """Return whether the effective batch is more than the names of what it is made of."""
+    return found.total is not None or (found.micro is not None and found.steps is not None)

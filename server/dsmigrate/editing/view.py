@@ -31,11 +31,13 @@ class View:
         unknown: Sequence[tuple[int, int]] = (),
         whole: bool = True,
         shows_findings: bool = True,
+        overlaid: bool = False,
     ) -> None:
         """Look at ``document`` with ``settings``, by default plain DeepSpeed of the newest release.
 
         ``unknown`` holds start and end of values that stand for expressions of a script; ``whole`` is False where keys
         may be there that nobody sees; ``shows_findings`` is whether the client shows findings beside a hover.
+        ``overlaid`` is whether the text is in another form, whose places need not lie in each other as the keys do.
         """
         self.document = document
         self.settings = settings or Settings()
@@ -45,6 +47,7 @@ class View:
         self.unknown = tuple(unknown)
         self.whole = whole
         self.shows_findings = shows_findings
+        self.overlaid = overlaid
 
     @property
     def text(self) -> str:

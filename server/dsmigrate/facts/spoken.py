@@ -60,6 +60,7 @@ def _texts(folder: Path) -> Iterator[str]:
             yield from (one for one in _listed(table.get("class")) if " " in one)
     yield from _texts_of(sources.snippets, "summary")
     yield from _texts_of(sources.consumers, "from")
+    yield from _texts_of(sources.consumers, "short")
     for means in sources.snippets.get("names", {}).values():
         yield from means.values()
     yield from HOLDERS

@@ -72,6 +72,8 @@ class Auto:
     """Whether the consumer adds the section with this key, where the whole section is absent."""
     english: str = ""
     """``source`` as the facts have it, whatever the language: what code works a value out by."""
+    short: str = ""
+    """``source`` in a few words."""
 
     @property
     def works(self) -> bool:

@@ -316,4 +316,5 @@ def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
         overwrites=bool(fill.get("overwrites")),
         adds_section=bool(fill.get("adds_section")),
         english=fill["from"],
+        short=say(fill.get("short") or fill["from"]),
     )

@@ -120,8 +120,8 @@ def status_text(key: Key) -> str:
     return ""
 
 
-def facts_line(key: Key) -> str:
-    """Return type, range, unit, default and age in one line."""
+def facts_line(key: Key, *, oldest: bool = True) -> str:
+    """Return type, range, unit, default and age in one line; without ``oldest`` no age where every release has it."""
     accepted = type_text(key)
     if range_text(key):
         accepted += f" {range_text(key)}"
@@ -130,7 +130,8 @@ def facts_line(key: Key) -> str:
     parts = [accepted]
     if not (key.is_section and key.default in (None, MISSING)):
         parts.append(say("default {default_text}", default_text=default_text(key)))
-    parts.append(since_text(key))
+    if oldest or key.since != FIRST or key.until is not None:
+        parts.append(since_text(key))
     return " · ".join(parts)
 
 

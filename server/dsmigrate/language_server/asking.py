@@ -11,6 +11,7 @@ from lsprotocol import types
 from dsmigrate.document import TextEdit
 from dsmigrate.editing.view import View
 from dsmigrate.language_server.recognition import Kind
+from dsmigrate.language_server.yaml import yaml_of
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
@@ -48,6 +49,16 @@ def asked_of(session: Session, uri: str) -> Asked | None:
     """Return the config that a whole document is; None for one that is none of ours, and for scripts."""
     document = session.config(uri)
     return None if document is None else Asked(document, session.view(document), document.lines)
+
+
+def configs_in(session: Session, uri: str) -> list[Asked]:
+    """Return the config that a whole document is, as JSON or in the YAML of ``accelerate launch``; none for others."""
+    asked = asked_of(session, uri)
+    if asked is not None:
+        return [asked]
+    document = session.documents.get(uri)
+    found = None if document is None else yaml_of(session, document)
+    return [] if document is None or found is None else [Asked(document, view, document.lines) for view in found.views]
 
 
 def asked_at(session: Session, uri: str, position: types.Position) -> tuple[Asked, int] | None:

@@ -39,6 +39,10 @@ class Client:
                 return None
         return found
 
+    def option(self, name: str) -> object:
+        """Return one of the options that the client gave when it introduced itself, None where there is none."""
+        return self.options.get(name) if isinstance(self.options, dict) else None
+
     @property
     def pulls_diagnostics(self) -> bool:
         """Whether it asks for diagnostics itself, so that none are sent unasked."""

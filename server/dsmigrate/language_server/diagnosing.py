@@ -10,6 +10,7 @@ from dsmigrate.document import Breaks, Code
 from dsmigrate.language_server.asking import scripts
 from dsmigrate.language_server.recognition import Kind
 from dsmigrate.language_server.settings import SyntaxOwner
+from dsmigrate.language_server.yaml import yaml_of
 from dsmigrate.languages import say
 from dsmigrate.patience import LimitError
 from dsmigrate.rules import Finding, Severity, Tag
@@ -33,6 +34,8 @@ def diagnostics(session: Session, document: OpenDocument) -> list[Data] | None:
     """Return the diagnostics of a document; None for one that is none of ours."""
     if document.kind is Kind.PYTHON:
         return _of_script(session, document)
+    if document.kind is Kind.YAML:
+        return _of_yaml(session, document)
     try:
         if not session.takes(document):
             return None
@@ -65,6 +68,29 @@ def _of_script(session: Session, document: OpenDocument) -> list[Data] | None:
         *(diagnostic(session, document.uri, document.lines, finding) for finding in worst(findings)),
         *_left_out(len(findings), is_cut=any(asked.view.context.is_cut for asked in found)),
     ]
+
+
+def _of_yaml(session: Session, document: OpenDocument) -> list[Data] | None:
+    """Return the diagnostics of a YAML file; a fault of the YAML itself is one at its line."""
+    try:
+        found = yaml_of(session, document)
+    except LimitError:
+        return _left_out(0, is_cut=True)
+    if found is None:
+        return None
+    if found.line is not None:
+        starts = document.lines.index.starts
+        start = starts[min(found.line, len(starts)) - 1]
+        end = start + len(document.text[start:].partition("\n")[0])
+        place = document.lines.range(start, end)
+        return [{"range": place, "severity": 1, "source": SOURCE, "message": found.error}]
+    return of_findings(session, document.uri, document.lines, found.findings)
+
+
+def of_findings(session: Session, uri: str, lines: Lines, findings: Sequence[Finding]) -> list[Data]:
+    """Return findings as diagnostics, the worst of very many."""
+    made = [diagnostic(session, uri, lines, finding) for finding in worst(findings)]
+    return [*made, *_left_out(len(findings), is_cut=False)]
 
 
 def worst(findings: Sequence[Finding]) -> Sequence[Finding]:

@@ -7,7 +7,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from dsmigrate.checking.recognise import STRONG, SUFFIXES, USUAL, is_config, is_config_name
+from dsmigrate.checking.recognise import STRONG, SUFFIXES, USUAL, YAML, is_config, is_config_name
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
@@ -23,6 +23,7 @@ class Kind(enum.Enum):
     """What a document may be."""
 
     JSON = "json"
+    YAML = "yaml"
     PYTHON = "python"
     OTHER = "other"
 
@@ -32,6 +33,8 @@ def kind_of(name: str, language: str) -> Kind:
     suffix = PurePath(name).suffix.lower()
     if language in LANGUAGES or suffix in SUFFIXES:
         return Kind.JSON
+    if language == "yaml" or suffix in YAML:
+        return Kind.YAML
     return Kind.PYTHON if language == "python" or suffix == ".py" else Kind.OTHER
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from dsmigrate.language_server.wire import encoding_of
 from dsmigrate.languages import tag_of, use
 
 if TYPE_CHECKING:
+    from dsmigrate.language_server.features.committed import Committed
     from dsmigrate.language_server.server import Server
     from dsmigrate.language_server.wire import Data
 
@@ -49,6 +50,8 @@ class Session:
         """The configs of the workspace folders with their addresses, None when they have to be looked for."""
         self.closed: dict[str, tuple[tuple[int, int, int], list[Data]]] = {}
         """Diagnostics of files that are not open, by address, with what they hold for: see ``workspace.py``."""
+        self.committed: dict[str, Committed] = {}
+        """What git has of open files, by address: see ``committed.py``."""
         self.generation = 0
         """Counts changes of settings; whatever was made under an older one is made again."""
         self.changed: dict[str, Any] = {}
@@ -65,6 +68,15 @@ class Session:
             self.server.protocol.send(method, params)
         else:
             self._loop.call_soon_threadsafe(self.server.protocol.send, method, params)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the loop do work that answers no request, from whatever thread."""
+        if threading.get_ident() != self._thread:
+            self._loop.call_soon_threadsafe(self.begin, work)
+            return
+        task = self._loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def settings(self, document: OpenDocument) -> EditorSettings:
         """Return the settings for a document, and say once what is wrong with them."""

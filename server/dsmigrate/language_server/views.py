@@ -18,6 +18,7 @@ from dsmigrate.rules import Settings
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.settings import EditorSettings
+    from dsmigrate.settings.check import CheckSettings
 
 
 def make(
@@ -54,6 +55,12 @@ def make(
         whole=whole,
         shows_findings=shows_findings,
     )
+
+
+def asked_for(settings: EditorSettings, folder: Path | None) -> CheckSettings:
+    """Return the settings of a check with the release that a folder's configs are looked at with."""
+    release = _release(folder, settings).value
+    return replace(settings.check, version=release) if release else settings.check
 
 
 def _release(folder: Path | None, settings: EditorSettings) -> Guess:

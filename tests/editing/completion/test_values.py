@@ -76,7 +76,24 @@ def test_what_deepspeed_refuses_beside_the_file_is_not_offered() -> None:
     zero = '{"zero_optimization": {"stage": %s, "offload_optimizer": {"device": |}}}'
     assert labels(zero % "2") == ['"none"', '"cpu"', '"nvme"']
     assert labels(zero % "0") == ['"none"']
-    assert labels(zero % "3") == ['"none"', '"cpu"']
+
+
+def test_a_value_that_needs_a_neighbour_brings_it_along() -> None:
+    text = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": |}}}'
+    nvme = values(text)[-1]
+    assert (nvme.label, nvme.description) == ('"nvme"', "with nvme_path")
+    assert nvme.new_text == '"nvme", "nvme_path": "/local_nvme"'
+    there = values(text.replace("}}}", ', "nvme_path": "/x"}}}'))[-1]
+    assert (there.new_text, there.description) == ('"nvme"', "")
+    spread = '{\n  "zero_optimization": {\n    "stage": 3,\n    "offload_param": {\n      "device": |\n    }\n  }\n}'
+    assert values(spread)[-1].new_text == '"nvme",\n      "nvme_path": "/local_nvme"'
+
+
+def test_a_switch_is_written_as_on() -> None:
+    view, offset = marked('{"zero_optimization": {"stage": 2, "|"}}')
+    texts = {item.label: item.new_text for item in complete(view, offset, snippets=False)}
+    for name in ("contiguous_gradients", "reduce_scatter", "overlap_comm", "round_robin_gradients"):
+        assert texts[name] == f'"{name}": true'
 
 
 def test_types_are_those_of_the_release_the_common_ones_first() -> None:

@@ -15,6 +15,7 @@ import {
 
 import type { Server } from '../server/server';
 import { middleware } from './middleware';
+import { EXPLAIN } from './names';
 import { onDidChangeProblemsOfOthers } from './others';
 import { ServerProcess } from './process';
 import type { Session } from './session';
@@ -25,9 +26,9 @@ const ID = 'dsmigrate';
 const LEAVING = 2000;
 const LOCAL = ['file', 'untitled'];
 
-/** What the server gets to see: JSON in every spelling, and scripts; nothing of settings, of source control, of others. */
+/** What the server gets to see: JSON in every spelling, scripts, and YAML; nothing of settings, of source control, of others. */
 const SELECTOR = LOCAL.flatMap((scheme) => [
-  ...['json', 'jsonc', 'python'].map((language) => ({ scheme, language })),
+  ...['json', 'jsonc', 'python', 'yaml'].map((language) => ({ scheme, language })),
   { scheme, pattern: '**/*.{json5,hjson}' },
 ]);
 
@@ -50,7 +51,13 @@ export async function connect(
   const options: LanguageClientOptions = {
     documentSelector: SELECTOR,
     outputChannel: session.log,
-    initializationOptions: { dsmigrate: await settingsFor(folder) },
+    initializationOptions: {
+      dsmigrate: await settingsFor(folder),
+      explainCommand: EXPLAIN,
+      showsStatus: true,
+      mayRunGit: vscode.workspace.isTrusted, // trust that comes later starts the server again
+    },
+    markdown: { isTrusted: { enabledCommands: [EXPLAIN] } },
     synchronize: { configurationSection: ID },
     initializationFailedHandler: () => false,
     errorHandler: {

@@ -4,6 +4,7 @@ import { type Middleware, vsdiag } from 'vscode-languageclient/node';
 import {
   completionsOfOthers,
   hasHoverOfOthers,
+  hasOutlineOfOthers,
   isCheckedByOthers,
   isOurQuestion,
   mayHaveSchema,
@@ -47,6 +48,8 @@ export const middleware: Middleware = {
     const items = (Array.isArray(answer) ? answer : answer?.items ?? []).filter((item) => !theirs.has(nameOf(item)));
     return Array.isArray(answer) ? items : new vscode.CompletionList(items, answer?.isIncomplete);
   },
+
+  provideDocumentSymbols: (document, token, next) => (hasOutlineOfOthers(document) ? null : next(document, token)),
 
   async provideDiagnostics(document, previous, token, next) {
     const open = document instanceof vscode.Uri ? documentAt(document) : document;

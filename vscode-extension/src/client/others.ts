@@ -16,6 +16,11 @@ export function isCheckedByOthers({ languageId }: vscode.TextDocument): boolean 
   return languageId === 'json' || languageId === 'jsonc';
 }
 
+/** Return whether VS Code's own JSON support has the outline and the breadcrumb of a document, which show every outline. */
+export function hasOutlineOfOthers(document: vscode.TextDocument): boolean {
+  return isCheckedByOthers(document) && vscode.extensions.getExtension('vscode.json-language-features') !== undefined;
+}
+
 /** Return whether VS Code's own JSON support may have a schema for a document, by its text or by the settings. */
 export function mayHaveSchema(document: vscode.TextDocument): boolean {
   const schemas = vscode.workspace.getConfiguration('json', document).get<unknown[]>('schemas', []);

@@ -5,6 +5,7 @@ import signs from './signs.json';
 const NAME = new RegExp(signs.name, 'i');
 const WORDS = new RegExp(signs.words);
 const SCRIPT = new RegExp(signs.script, 'i');
+const YAML = new RegExp(signs.yaml, 'm');
 const JSON_LANGUAGES = new Set(['json', 'jsonc', 'json5', 'hjson']);
 const SCHEMES = new Set(['file', 'untitled']);
 
@@ -18,12 +19,15 @@ export function isJson(document: vscode.TextDocument): boolean {
 }
 
 /**
- * Return whether the server may have something to say to a document: a config by its name or its words, or a script
- * that names DDP or DeepSpeed. The server itself decides with more care; this decides whether one is needed at all.
+ * Return whether the server may have something to say to a document: a config by its name or its words, a script
+ * that names DDP or DeepSpeed, or the YAML of `accelerate launch`. The server itself decides with more care; this decides whether one is needed at all.
  */
 export function mayConcern(document: vscode.TextDocument): boolean {
   if (document.languageId === 'python') {
     return SCHEMES.has(document.uri.scheme) && SCRIPT.test(document.getText());
+  }
+  if (document.languageId === 'yaml') {
+    return SCHEMES.has(document.uri.scheme) && YAML.test(document.getText());
   }
   if (!isJson(document)) {
     return false;

@@ -131,6 +131,8 @@ export interface Status {
   worldSize: number | null;
   stage: number | null;
   summary: string;
+  /** What the summary is made of: names and values. */
+  details: [string, string][];
   findings: Partial<Record<'error' | 'warning' | 'info' | 'hint', number>>;
   changed: Record<string, unknown>;
 }

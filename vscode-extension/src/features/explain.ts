@@ -12,6 +12,13 @@ export async function explain(tools: Tools, word: string, about?: vscode.Uri): P
   await show(tools, await tools.session.execute('dsmigrate.explain', about ? [word, about.toString()] : [word]));
 }
 
+/** Show the page that a link in a hover leads to. */
+export async function explainLinked(tools: Tools, word?: unknown, about?: unknown): Promise<void> {
+  if (typeof word === 'string') {
+    await explain(tools, word, typeof about === 'string' ? vscode.Uri.parse(about, true) : undefined);
+  }
+}
+
 /** Explain what stands at the cursor: the rule of a problem there, else the key; without either, ask. */
 export async function explainHere(tools: Tools): Promise<void> {
   const editor = vscode.window.activeTextEditor;
@@ -60,7 +67,7 @@ interface Row extends vscode.QuickPickItem {
 }
 
 function row({ word, kind, summary }: Subject): Row {
-  return { label: `$(${ICONS[kind]}) ${word}`, detail: summary, word };
+  return { label: word, iconPath: new vscode.ThemeIcon(ICONS[kind]), detail: summary, word }; // VS Code ranks by the label
 }
 
 async function show(tools: Tools, found: Explained): Promise<void> {

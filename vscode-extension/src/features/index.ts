@@ -1,5 +1,6 @@
 import * as vscode from 'vscode';
 
+import { EXPLAIN } from '../client/names';
 import type { Session } from '../client/session';
 import { Problem } from '../server/problem';
 import {
@@ -9,7 +10,7 @@ import {
   compareWithRevision,
 } from './compare/commands';
 import { convertScript } from './convert/converting';
-import { chooseSubject, explainHere } from './explain';
+import { chooseSubject, explainHere, explainLinked } from './explain';
 import { newConfig } from './starter';
 import { StatusBar } from './status/bar';
 import { choose } from './status/menu';
@@ -32,7 +33,8 @@ const COMMANDS: Record<string, Run> = {
   'dsmigrate.convertToDeepSpeed': convertScript,
   'dsmigrate.upgradeConfig': upgradeConfig,
   'dsmigrate.verifyConversion': verifyConversion,
-  // what lenses and code actions of the server name
+  // what lenses, code actions and hovers of the server name
+  [EXPLAIN]: explainLinked,
   'dsmigrate.diffWithHead': compareWithHead,
   'dsmigrate.convertScript': convertScript,
 };

@@ -11,6 +11,8 @@ export interface Tools {
   texts: VirtualTexts;
   /** Fires when a setting was changed for the session, which the server does not tell. */
   facts: vscode.EventEmitter<void>;
+  /** The config that the status bar is about. */
+  shown?: vscode.Uri | undefined;
 }
 
 /** Call a function when calls have stopped for `ms` milliseconds. */

@@ -99,7 +99,7 @@ export class PrivateEnvironment {
     if (!tools.python) {
       throw new Problem(
         vscode.l10n.t('No Python 3.10 or later was found to make an environment with.'),
-        ['choose', 'log'],
+        ['choose', 'help', 'log'],
       );
     }
     await this.fillWithPip(folder, tools.python, making);
@@ -130,6 +130,13 @@ export class PrivateEnvironment {
     const ended = await run(command, args, { cwd: this.storage, timeout: INSTALL_LIMIT, token, onLine });
     if (token.isCancellationRequested) {
       throw new vscode.CancellationError();
+    }
+    if (ended.code !== 0 && isOffline(`${ended.stdout}\n${ended.stderr}`)) {
+      throw new Problem(
+        vscode.l10n.t('The package index cannot be reached: this machine seems to be offline.'),
+        ['create', 'choose', 'help', 'log'],
+        [command, ...args].join(' '),
+      );
     }
     if (ended.code !== 0) {
       throw new Problem(
@@ -192,6 +199,11 @@ class Lock {
 
 function interpreterOf(folder: string): string {
   return process.platform === 'win32' ? join(folder, 'Scripts', 'python.exe') : join(folder, 'bin', 'python');
+}
+
+/** Return whether pip or uv failed because no address could be found or reached. */
+export function isOffline(output: string): boolean {
+  return /name resolution|name or service not known|getaddrinfo failed|nodename nor servname|failed to lookup address|network is unreachable|no route to host|failed to establish a new connection/i.test(output);
 }
 
 function lastWords(ended: Ended): string {

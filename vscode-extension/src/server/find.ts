@@ -124,7 +124,7 @@ export class Finder {
     if (!python) {
       throw new Problem(
         vscode.l10n.t(
-          'DeepSpeed configs and scripts are checked by a language server written in Python. Create a private environment for it? It stays in the storage of this extension; the packages it needs come from your package index.',
+          'DeepSpeed configs and scripts are checked by a language server written in Python. Create a private environment for it? It takes about 100 MB in the storage of this extension, and usually less than a minute; the packages come from your package index.',
         ),
         vscode.workspace.isTrusted ? ['create', 'choose'] : ['create', 'trust'],
         undefined,

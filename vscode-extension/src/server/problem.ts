@@ -1,7 +1,7 @@
 import * as vscode from 'vscode';
 
 /** What a person can do about a problem; each is a button. */
-export type Remedy = 'create' | 'choose' | 'log' | 'restart' | 'report' | 'trust' | 'settings';
+export type Remedy = 'create' | 'choose' | 'log' | 'restart' | 'report' | 'trust' | 'settings' | 'help' | 'never';
 
 /** Why there is no language server, in a sentence for the person, with what can be done about it. */
 export class Problem extends Error {

@@ -6,6 +6,9 @@ import type { Finder } from './find';
 import type { Installer } from './installer';
 import type { Problem, Remedy } from './problem';
 
+/** Whether the person wants no question about an environment. */
+const NEVER = 'dsmigrate.neverAskForEnvironment';
+
 /** Tells why there is no server, once for each reason, with what can be done as buttons. */
 export class Problems implements vscode.Disposable {
   private readonly listening: vscode.Disposable;
@@ -28,8 +31,13 @@ export class Problems implements vscode.Disposable {
     if (problem.message === this.last) {
       return; // it is still on the screen
     }
+    if (problem.isQuestion && this.context.globalState.get<boolean>(NEVER, false)) {
+      this.session.log.info('the question about an environment is not asked again; the commands make or choose one');
+      return;
+    }
     this.last = problem.message;
-    const titles = new Map(problem.remedies.map((remedy) => [this.title(remedy), remedy]));
+    const remedies: Remedy[] = problem.isQuestion ? [...problem.remedies, 'never'] : [...problem.remedies];
+    const titles = new Map(remedies.map((remedy) => [this.title(remedy), remedy]));
     const show = problem.isQuestion ? vscode.window.showInformationMessage : vscode.window.showErrorMessage;
     const chosen = await show<string>(problem.message, ...titles.keys());
     this.last = '';
@@ -48,6 +56,8 @@ export class Problems implements vscode.Disposable {
       report: vscode.l10n.t('Report'),
       trust: vscode.l10n.t('Manage Trust'),
       settings: vscode.l10n.t('Open Settings'),
+      help: vscode.l10n.t('What to Do'),
+      never: vscode.l10n.t("Don't Ask Again"),
     };
     return titles[remedy];
   }
@@ -68,6 +78,10 @@ export class Problems implements vscode.Disposable {
         return vscode.commands.executeCommand('workbench.trust.manage');
       case 'settings':
         return vscode.commands.executeCommand('workbench.action.openSettings', 'dsmigrate.server');
+      case 'help':
+        return vscode.commands.executeCommand('workbench.action.openWalkthrough', `${this.context.extension.id}#start`, false);
+      case 'never':
+        return this.context.globalState.update(NEVER, true);
     }
   }
 }

@@ -24,6 +24,8 @@ export async function walkthrough(person) {
   await person.row('DeepSpeed').click();
   const steps = page.locator('.getting-started-step');
   await steps.first().waitFor();
+  await steps.filter({ hasText: 'Get the language server running' }).getByText('Choose Interpreter').waitFor();
+  await steps.filter({ hasText: 'Open or begin a config' }).click();
   await page.locator('.getting-started-media img').first().waitFor();
   await person.picture('walkthrough');
 }

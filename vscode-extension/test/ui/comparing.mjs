@@ -23,6 +23,7 @@ export async function fromSourceControl(person) {
   await panel.getByText('Figures').click();
   await panel.locator('tfoot').scrollIntoViewIfNeeded();
   await accessible(panel);
+  await person.inContrastLight(panel, 'comparison');
   await person.picture('comparison-memory');
 }
 
@@ -53,7 +54,7 @@ export async function withClipboard(person) {
   await person.line('"stage": 3').click();
   await page.keyboard.press('Control+A');
   await page.keyboard.press('Control+C');
-  await person.status('ZeRO-3, bf16').waitFor();
+  await person.status('ZeRO-3 · bf16').waitFor();
   await person.run('DeepSpeed: Compare with Clipboard');
   const panel = await person.panel('clipboard → working copy');
   await panel.locator('.verdict', { hasText: 'The same' }).waitFor();

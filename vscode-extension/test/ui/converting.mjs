@@ -25,6 +25,7 @@ export async function convert(person) {
   await person.picture('conversion');
   await panel.locator('#converted').scrollIntoViewIfNeeded();
   await person.picture('conversion-reasons');
+  await person.inContrastLight(panel, 'conversion');
   await panel.getByRole('button', { name: 'Choose Changes…' }).click();
   const preview = page.locator('.bulk-edit-panel');
   await preview.locator('.monaco-list-row').first().waitFor();
@@ -37,6 +38,10 @@ export async function convert(person) {
   await panel.locator('.verdict', { hasText: 'Applied' }).waitFor();
   assert.match(readFileSync(config, 'utf8'), /train_micro_batch_size_per_gpu/, 'the config is there at once');
   await until(page, () => readFileSync(script, 'utf8').includes('deepspeed.initialize('), 'the script is saved');
+  const [old, now] = [before, readFileSync(script, 'utf8')].map((text) => text.split('\n'));
+  const first = now.findIndex((line, number) => line !== old[number]) + 1;
+  const cursor = (await page.locator('#status\\.editor\\.selection').textContent()) ?? '';
+  assert.ok(Math.abs(Number(/Ln (\d+)/.exec(cursor)?.[1]) - first) <= 1, `${cursor} is the first change, line ${first}`);
   await person.picture('conversion-applied');
   await panel.getByRole('button', { name: 'Undo' }).click();
   await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();

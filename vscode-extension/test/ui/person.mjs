@@ -1,7 +1,7 @@
 // @ts-check
 // What a person does in a window of VS Code, and what they see.
 import { strict as assert } from 'node:assert';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 
@@ -21,6 +21,7 @@ export class Person {
   constructor(page, profile, theme) {
     this.page = page;
     this.profile = profile;
+    this.theme = theme;
     this.pictures = join(root, 'out', 'screenshots', theme);
     mkdirSync(this.pictures, { recursive: true });
     page.setDefaultTimeout(PATIENCE);
@@ -143,6 +144,30 @@ export class Person {
       before = now;
       await this.page.waitForTimeout(150);
     }
+  }
+
+  /**
+   * Look at a panel in High Contrast Light as well, where the dark theme of high contrast is on: contrast is computed.
+   * @param {import('playwright-core').Frame} panel
+   * @param {string} name of the picture
+   */
+  async inContrastLight(panel, name) {
+    if (this.theme !== 'contrast') {
+      return;
+    }
+    this.wear('Default High Contrast Light');
+    await panel.locator('body.vscode-high-contrast-light').waitFor();
+    await accessible(panel);
+    await this.picture(`${name}-light`);
+    this.wear('Default High Contrast');
+    await panel.locator('body.vscode-high-contrast:not(.vscode-high-contrast-light)').waitFor();
+  }
+
+  /** @param {string} theme */
+  wear(theme) {
+    const path = join(this.profile.state, 'data', 'Machine', 'settings.json');
+    const settings = { ...JSON.parse(readFileSync(path, 'utf8')), 'workbench.colorTheme': theme };
+    writeFileSync(path, JSON.stringify(settings, null, 2));
   }
 
   /** Take notifications and hovers away. */

@@ -96,7 +96,7 @@ def _by_fields(text: str, inner: tuple[Entry, ...], notes: list[Note]) -> Settin
         found = known.get(entry.name)
         if found is None:
             if entry.name not in accelerate()["around"] and entry.name != FILE:
-                notes.append(_unknown_in_block(entry))
+                notes.append(_unknown_in_block(entry, inner))
             continue
         try:
             values[entry.name] = taken(found, entry.value)
@@ -167,7 +167,8 @@ def _with_precision(settings: Settings, entry: Entry | None) -> Settings:
 def _by_file(text: str, named: Entry, root: Entry, notes: list[Note], load: Load) -> Settings:
     excluded = accelerate()["excluded_by_file"]
     block, precision = root.get(BLOCK), root.get("mixed_precision")
-    for entry in (*((block and block.entries) or ()), *((precision,) if precision is not None else ())):
+    inner = (block and block.entries) or ()
+    for entry in (*inner, *((precision,) if precision is not None else ())):
         if entry.name in excluded:
             message = say(
                 "Accelerate stops when {name} stands beside {file}: what it says belongs into that file",
@@ -176,7 +177,7 @@ def _by_file(text: str, named: Entry, root: Entry, notes: list[Note], load: Load
             )
             notes.append(Note(codes.BESIDE_FILE, Kind.CHANGED, entry.name, message, entry.place))
         elif not _is_around(entry.name) and entry.name != FILE:
-            notes.append(_unknown_in_block(entry))
+            notes.append(_unknown_in_block(entry, inner))
     found = load(str(named.value))
     if found is None:
         message = say(
@@ -197,7 +198,8 @@ def _precision_notes(entry: Entry | None) -> list[Note]:
         return []
     if isinstance(entry.value, bool):
         message = say("YAML reads this as false, on which Accelerate stops; write 'no' in quotes")
-        return [Note(codes.PRECISION_IS_FALSE, Kind.CHANGED, "mixed_precision", message, entry.place)]
+        written = Note(codes.PRECISION_IS_FALSE, Kind.CHANGED, "mixed_precision", message, entry.place)
+        return [replace(written, meant="'no'", is_value=True)]
     if str(entry.value).lower() not in _PRECISIONS:
         message = say(
             "mixed_precision {value} does not exist; Accelerate takes {known}",
@@ -220,11 +222,12 @@ def _unknown_at_top(top: tuple[Entry, ...]) -> list[Note]:
                 message = say("{said}; it belongs into {block}", said=message, block=BLOCK)
             elif near:
                 message = meant(message, near[0])
-            notes.append(Note(codes.REFUSED_KEY, Kind.CHANGED, entry.name, message, entry.place))
+            better = near[0] if near and not inside and near[0] not in {other.name for other in top} else ""
+            notes.append(Note(codes.REFUSED_KEY, Kind.CHANGED, entry.name, message, entry.place, better))
     return notes
 
 
-def _unknown_in_block(entry: Entry) -> Note:
+def _unknown_in_block(entry: Entry, inner: tuple[Entry, ...]) -> Note:
     known = [*fields(), *accelerate()["around"], FILE]
     near = difflib.get_close_matches(entry.name, known, n=1)
     message = say("Accelerate does nothing with {name} in {block}", name=entry.name, block=BLOCK)
@@ -233,7 +236,8 @@ def _unknown_in_block(entry: Entry) -> Note:
         if near
         else say("{said}; keys of DeepSpeed's own belong into a {file}", said=message, file=FILE)
     )
-    return Note(codes.UNKNOWN_KEY, Kind.LOST, entry.name, message, entry.place)
+    better = near[0] if near and near[0] not in {other.name for other in inner} else ""
+    return Note(codes.UNKNOWN_KEY, Kind.LOST, entry.name, message, entry.place, better)
 
 
 def meant(said: str, near: str) -> str:

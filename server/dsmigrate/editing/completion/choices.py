@@ -188,9 +188,9 @@ def _is_of(kind: str, value: object) -> bool:
 def placeholder(facts: Key | Parameter, offered: Sequence[Choice]) -> Sequence[Choice]:
     """Return the values to put behind a new key, the best first.
 
-    A switch is turned, a closed list starts with its most common value, a number with the first one that is suggested.
+    A switch is on, a closed list starts with its most common value, a number with the first one that is suggested.
     """
-    found = list(offered)
+    found = sorted(offered, key=lambda choice: choice.value is False)
     if isinstance(facts, Key) and facts.enum and "boolean" not in facts.type:
         found.sort(key=lambda choice: (choice.kind is Kind.VALUE, _commonness(facts, choice), choice.note != "default"))
     telling = [choice for choice in found if choice.value is not None and choice.value not in ("", [])]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dsmigrate.document import Array
 from dsmigrate.editing.completion import batch, elements, objects, refusals, types
 from dsmigrate.editing.completion.body import spelled
 from dsmigrate.editing.completion.choices import Choice, choices, parameter_choices, takes
+from dsmigrate.editing.completion.data import sections
 from dsmigrate.editing.completion.foreign import is_foreign_name
 from dsmigrate.editing.completion.item import Data, Item
+from dsmigrate.editing.completion.keys import present
 from dsmigrate.editing.completion.members import is_object
 from dsmigrate.editing.completion.scalars import item
 from dsmigrate.editing.completion.scene import Scene
@@ -69,5 +71,26 @@ def _chosen(path: str, found: Sequence[Choice], about: Data, scene: Scene) -> It
     for number, choice in enumerate(found):
         if (choice.unless and scene.situation.has(choice.unless)) or (choice.value == "auto" and not works):
             continue
+        data = (*about, spelled(choice.value))
         if not refusals.is_choice_refused(scene.situation, path, choice):
-            yield item(choice, number, (*about, spelled(choice.value)), scene, stands=stands)
+            yield item(choice, number, data, scene, stands=stands)
+        elif needed := _needed(path, choice, scene):
+            yield item(choice, number, data, scene, stands=stands, needed=needed)
+
+
+def _needed(path: str, choice: Choice, scene: Scene) -> Mapping[str, object]:
+    """Return the neighbours, as starters of the section have them, with which a value is not refused; {} for none."""
+    section, _, name = path.rpartition(".")
+    there = present(scene)
+    for starter in sections(section, scene.known):
+        if starter.value.get(name) != choice.value:
+            continue
+        needed: dict[str, object] = {}
+        for other, value in starter.value.items():
+            if other == name or other in there or isinstance(value, Mapping):
+                continue
+            needed[other] = value
+            assigned = {path: choice.value, **{f"{section}.{key}": with_it for key, with_it in needed.items()}}
+            if not refusals.is_refused(scene.situation, assigned):
+                return needed
+    return {}

@@ -33,7 +33,7 @@ def fate(context: Context, path: Path, key: Key | None) -> Fate | None:
     if auto is None:
         return None
     if auto.effect is AutoEffect.FILLED:
-        return Fate(auto, auto.source, auto_text(auto, context.consumer))
+        return Fate(auto, auto.short, auto_text(auto, context.consumer))
     if auto.effect is AutoEffect.DEFAULT and key is not None:
         default = "" if key.default is MISSING else json_text(key.default)
         if default and len(default) <= _LONGEST:

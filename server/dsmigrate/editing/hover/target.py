@@ -48,6 +48,8 @@ class Target:
 
 def target_at(view: View, offset: int) -> Target | None:
     """Return what lies at ``offset``; None between keys and values, in comments, and outside of the root."""
+    if view.overlaid:
+        return _overlaid(view, offset)
     place = view.document.place_at(offset)
     if place.where not in {Where.KEY, Where.VALUE} or place.node is None or not place.path:
         return None
@@ -61,6 +63,25 @@ def target_at(view: View, offset: int) -> Target | None:
     end = place.end if not on_value or value is not None else min(place.start + 1, place.end)
     key, parameter, facts = _known(view, path)
     return Target(path, place.start, end, node, value, item, on_value, key, parameter, facts)
+
+
+def _overlaid(view: View, offset: int) -> Target | None:
+    """Return the key with a value of its own whose field of another form lies at ``offset``, on one line with it."""
+    for path, member, node in view.document.walk():
+        if member is None or member.key is None or not isinstance(node, Scalar) or not all(map(_is_name, path)):
+            continue
+        on_value = node.start <= offset <= node.end
+        if "\n" in view.text[node.start : node.end] or not (on_value or member.key.start <= offset <= member.key.end):
+            continue
+        start, end = (node.start, node.end) if on_value else (member.key.start, member.key.end)
+        key, parameter, facts = _known(view, path)
+        value = node if on_value else None
+        return Target(path, start, end, node, value, None, on_value, key, parameter, facts)
+    return None
+
+
+def _is_name(part: str | int) -> bool:
+    return isinstance(part, str)
 
 
 def root_at(view: View, offset: int) -> int | None:

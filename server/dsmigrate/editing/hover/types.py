@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.editing.hover import here
-from dsmigrate.editing.hover.footer import footer
-from dsmigrate.editing.hover.keys import history, notes, related
+from dsmigrate.editing.hover.budget import within
+from dsmigrate.editing.hover.footer import footer, related
+from dsmigrate.editing.hover.keys import trap
+from dsmigrate.editing.hover.links import Links
 from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.hover.told import REFUSED, is_told
 from dsmigrate.editing.hover.values import suggested, written
-from dsmigrate.editing.markdown import flow
 from dsmigrate.editing.urls import url_for_type
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts, wording
@@ -20,35 +21,29 @@ from dsmigrate.languages import say
 _LONGEST_LIST = 80
 
 
-def type_parts(view: View, target: Target, facts: TypeFacts) -> Iterator[str]:
-    """Yield the paragraphs about the type that a section names."""
-    if not is_told(view, target, REFUSED):
-        yield _status(view, facts)
-    yield facts.summary
-    yield _type_line(facts)
-    yield here.here(view, target, None)
-    yield flow(facts.doc)
-    yield from notes(facts.when, facts.trap, facts.myth)
-    if facts.parameters:
-        yield say("Parameters: {parameters}.", parameters=say(", ").join(f"`{name}`" for name in facts.parameters))
-    yield related(facts.related)
-    yield footer(view, url_for_type(facts))
+def type_parts(view: View, links: Links, target: Target, facts: TypeFacts) -> Iterator[str]:
+    """Yield the paragraphs about the type that a section names; its page has the rest."""
+    said = (
+        "" if is_told(view, target, REFUSED) else _status(view, facts),
+        facts.summary,
+        _type_line(facts),
+    )
+    yield from within(said, (here.here(view, target, None), trap(facts.trap)))
+    yield related(view, links, facts.related)
+    yield footer(view, links, facts.name, url_for_type(facts))
 
 
-def parameter_parts(view: View, target: Target, parameter: Parameter) -> Iterator[str]:
+def parameter_parts(view: View, links: Links, target: Target, parameter: Parameter) -> Iterator[str]:
     """Yield the paragraphs about a parameter of the type that the section names."""
-    facts = target.type_facts
-    yield _value(target, parameter)
-    yield parameter.summary
-    yield _parameter_line(target, parameter)
-    yield here.here(view, target, None)
-    yield flow(parameter.doc)
-    if not is_told(view, target, REFUSED):
-        yield wording.only_text(parameter.only_said)
-    yield from notes(parameter.when, parameter.trap, "")
-    yield history(parameter.changes, gone=bool(parameter.changes))
-    if facts is not None:
-        yield footer(view, url_for_type(facts))
+    said = (
+        _value(target, parameter),
+        parameter.summary,
+        _parameter_line(target, parameter),
+        "" if is_told(view, target, REFUSED) else wording.only_text(parameter.only_said),
+    )
+    yield from within(said, (here.here(view, target, None), trap(parameter.trap)))
+    if target.type_facts is not None:
+        yield footer(view, links, ".".join(map(str, target.path)), url_for_type(target.type_facts))
 
 
 def _value(target: Target, parameter: Parameter) -> str:
@@ -76,12 +71,9 @@ def _status(view: View, facts: TypeFacts) -> str:
 
 
 def _type_line(facts: TypeFacts) -> str:
-    came = say("0.9 or earlier") if facts.since == wording.FIRST else say("since {since}", since=facts.since)
     told = [
-        f"`{facts.kind}.type`",
-        say("builds {builds}", builds=say("; ").join(map(say, facts.builds))) if facts.builds else "",
-        came if facts.until is None else say("{came}, gone with {until}", came=came, until=facts.until),
-        say("the name is taken exactly") if facts.case_sensitive else say("the name is taken in any case"),
+        "" if facts.since == wording.FIRST else say("since {since}", since=facts.since),
+        say("the name is taken exactly") if facts.case_sensitive else "",
         say("ZeRO needs `zero_allow_untested_optimizer`") if facts.untested else "",
     ]
     return " · ".join(part for part in told if part)

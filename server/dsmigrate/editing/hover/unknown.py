@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.editing.hover.footer import footer
+from dsmigrate.editing.hover.links import Links
 from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.hover.told import REFUSED, is_told
 from dsmigrate.editing.markdown import code
@@ -16,7 +17,7 @@ from dsmigrate.languages import say
 from dsmigrate.rules.typed import nearest_names
 
 
-def parts(view: View, target: Target) -> Iterator[str]:
+def parts(view: View, links: Links, target: Target) -> Iterator[str]:
     """Yield what becomes of a key that DeepSpeed does not know, and what may have been meant.
 
     Nothing about what lies below an unknown key, about values, and where a diagnostic says it.
@@ -24,12 +25,12 @@ def parts(view: View, target: Target) -> Iterator[str]:
     if target.on_value or is_told(view, target, REFUSED):
         return
     if target.is_parameter:
-        yield from _parameter(view, target)
+        yield from _parameter(view, links, target)
         return
     section = view.known.key(target.path[:-1]) if len(target.path) > 1 else None
     if len(target.path) > 1 and (section is None or not section.is_section):
         return
-    yield from _key(view, target, section)
+    yield from _key(view, links, target, section)
 
 
 def type_parts(view: View, target: Target) -> Iterator[str]:
@@ -46,7 +47,7 @@ def type_parts(view: View, target: Target) -> Iterator[str]:
         yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
 
 
-def _key(view: View, target: Target, section: Key | None) -> Iterator[str]:
+def _key(view: View, links: Links, target: Target, section: Key | None) -> Iterator[str]:
     where = say("at the top level") if section is None else say("in `{section_path}`", section_path=section.path)
     yield say("No DeepSpeed release since 0.9 reads a key {code} {where}.", code=code(target.name), where=where)
     rejects = section is not None and section.rejects_unknown_keys
@@ -60,10 +61,10 @@ def _key(view: View, target: Target, section: Key | None) -> Iterator[str]:
     if near:
         yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
     if section is not None:
-        yield footer(view, url_for_key(section, view.known))
+        yield footer(view, links, section.path, url_for_key(section, view.known))
 
 
-def _parameter(view: View, target: Target) -> Iterator[str]:
+def _parameter(view: View, links: Links, target: Target) -> Iterator[str]:
     facts = target.type_facts
     section = str(target.path[0])
     if facts is None:
@@ -78,7 +79,7 @@ def _parameter(view: View, target: Target) -> Iterator[str]:
     near = nearest_names(target.name, facts.parameters)
     if near:
         yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
-    yield footer(view, url_for_type(facts))
+    yield footer(view, links, facts.name, url_for_type(facts))
 
 
 def _refusal(facts: TypeFacts) -> str:

@@ -1,26 +1,25 @@
-"""What the value under the cursor means."""
+"""What a value means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from dsmigrate.document import Scalar
-from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.markdown import code
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.wording import value_name
 from dsmigrate.languages import say
 
 
-def meaning(target: Target, key: Key) -> str:
-    """Return a line about the value under the cursor: what it stands for; "" when nothing is known of it."""
-    if target.value is None:
+def meaning(scalar: Scalar | None, key: Key) -> str:
+    """Return a line about a value: what it stands for; "" when nothing is known of it."""
+    if scalar is None:
         return ""
-    value = target.value.value()
+    value = scalar.value()
     if value == "auto" and "auto" not in key.values:
         return ""
-    found = _listed(key, value) or suggested(key.suggestions, value)
-    return say("{what}: {means}", what=written(target.value), means=found) if found else ""
+    found = listed(key, value) or suggested(key.suggestions, value)
+    return say("{what}: {means}", what=written(scalar), means=found) if found else ""
 
 
 def written(value: Scalar) -> str:
@@ -36,7 +35,7 @@ def suggested(suggestions: Sequence[Mapping[str, object]], value: object) -> str
     return next((str(one["means"]) for one in suggestions if _same(one["value"], value)), "")
 
 
-def _listed(key: Key, value: object) -> str:
+def listed(key: Key, value: object) -> str:
     """Return what a value of the closed list means; a switch may be spelled as a text or number."""
     if isinstance(value, (list, dict)):
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object
 from dsmigrate.editing.derived import built_class, unmet
-from dsmigrate.editing.inlay.model import Hint, Kind
+from dsmigrate.editing.inlay.model import Hint, Kind, named
 from dsmigrate.editing.urls import url_for_key, url_for_type
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Status
@@ -68,7 +68,7 @@ def _is_of_torch(context: Context, name: Section) -> bool:
 def _hint(node: Object, name: str, value: object, why: str, url: str) -> Hint:
     return Hint(
         node.inner_end,
-        say("{name}: {value} (default)", name=name, value=json_text(value)),
+        named(name, say(": {value} (default)", value=json_text(value))),
         say("{why} [Documentation]({url})", why=why, url=url),
         Kind.DEFAULT,
     )

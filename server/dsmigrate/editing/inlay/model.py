@@ -21,6 +21,10 @@ class Kind(enum.Enum):
     """What "auto" becomes."""
 
 
+MOST = 43
+"""Characters of a hint: of more, VS Code shows the first ones (``editor.inlayHints.maximumLength``)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hint:
     """A text to show at an offset; it is no part of the file. ``tooltip`` is Markdown."""
@@ -29,3 +33,17 @@ class Hint:
     text: str
     tooltip: str
     kind: Kind
+
+
+def named(name: str, rest: str = "") -> str:
+    """Return a name with what is said of it, which stays whole: a long name is cut."""
+    room = MOST - len(rest)
+    return f"{name}{rest}" if len(name) <= room else f"{name[: room - 1]}…{rest}"
+
+
+def behind(text: str, offset: int) -> int:
+    """Return the offset behind the comma that follows a value, else that of the value's end."""
+    after = offset
+    while after < len(text) and text[after] in " \t":
+        after += 1
+    return after + 1 if text[after : after + 1] == "," else offset

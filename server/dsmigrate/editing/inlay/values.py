@@ -8,7 +8,7 @@ from dsmigrate.document import Array, Node, Object, Scalar
 from dsmigrate.editing.derived import Unmet, bytes_text, count_text, fate, in_force, size, unmet
 from dsmigrate.editing.derived.force import OPTIMIZER_DEVICE, PARAM_DEVICE, STAGE, ZERO
 from dsmigrate.editing.derived.sizes import whole
-from dsmigrate.editing.inlay.model import Hint, Kind
+from dsmigrate.editing.inlay.model import Hint, Kind, behind, named
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Key, Status
 from dsmigrate.languages import say
@@ -26,13 +26,18 @@ def hints(view: View, start: int, end: int) -> Iterator[Hint]:
     inert_until = 0
     for entry in view.context.entries:
         member = entry.member
-        if member.start < inert_until or member.end < start or end < member.start or entry.node is None:
+        if (
+            member.start < inert_until
+            or behind(view.text, member.end) < start
+            or end < member.start
+            or entry.node is None
+        ):
             continue
         condition = _inert(view.context, entry)
         if condition is not None:
             inert_until = member.end
             if _means_something(view.context, entry):
-                yield Hint(_behind(entry.node), _mark(condition), _why(condition), Kind.INERT)
+                yield Hint(_place(view, entry.node), _mark(condition), _why(condition), Kind.INERT)
         elif isinstance(entry.node, Scalar):
             yield from _value(view, entry, entry.node)
 
@@ -41,14 +46,14 @@ def _value(view: View, entry: Entry, node: Scalar) -> Iterator[Hint]:
     if node.value() == "auto":
         found = fate(view.context, entry.path, entry.key)
         if found is not None and found.short:
-            yield Hint(node.end, f"= {found.short}", found.sentence, Kind.AUTO)
+            yield Hint(behind(view.text, node.end), named(f"= {found.short}"), found.sentence, Kind.AUTO)
         return
     key = entry.key
     here = key is not None and key.status in {Status.PRESENT, Status.DEPRECATED}
     if key is not None and here and unmet(view.context, key, entry.path) is None:
         text, tooltip = _size(view.context, key)
         if text:
-            yield Hint(node.end, text, tooltip, Kind.SIZE)
+            yield Hint(behind(view.text, node.end), text, tooltip, Kind.SIZE)
 
 
 def _size(context: Context, key: Key) -> tuple[str, str]:
@@ -65,7 +70,7 @@ def _size(context: Context, key: Key) -> tuple[str, str]:
         return bytes_text(count), say("{count} bytes", count=count)
     found = size(context, key, count)
     if found is not None:
-        return f"{found.count}, {found.short}", found.sentence
+        return f"{found.short}, {found.count}", found.sentence
     return say("{count} elements", count=count_text(count)), say("{count} elements", count=count)
 
 
@@ -89,14 +94,14 @@ def _means_something(context: Context, entry: Entry) -> bool:
     return entry.node is not None and entry.node.value() not in (None, False, "none", 0, "")
 
 
-def _behind(node: Node) -> int:
-    return node.inner_start if isinstance(node, (Object, Array)) else node.end
+def _place(view: View, node: Node) -> int:
+    return node.inner_start if isinstance(node, (Object, Array)) else behind(view.text, node.end)
 
 
 def _mark(condition: Unmet) -> str:
     if condition.path == STAGE:
-        return say("inert at ZeRO stage {held}", held=condition.held)
-    return say("inert: {split} is on {held}", split=condition.path.split(".")[-2], held=condition.held)
+        return say("no effect at ZeRO stage {held}", held=condition.held)
+    return say("no effect: {split} is on {held}", split=condition.path.split(".")[-2], held=condition.held)
 
 
 def _why(condition: Unmet) -> str:

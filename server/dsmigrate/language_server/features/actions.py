@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
 from dsmigrate.editing import actions as acting
 from dsmigrate.editing.actions import Action
+from dsmigrate.editing.actions.model import QUICK_FIX
 from dsmigrate.language_server import diagnosing
 from dsmigrate.language_server.asking import Asked, asked_at
 from dsmigrate.language_server.features import scripts
 from dsmigrate.language_server.features.reading import configs_of
+from dsmigrate.language_server.yaml import yaml_of
 
 if TYPE_CHECKING:
+    from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.session import Session
     from dsmigrate.language_server.wire import Data
 
 _ACTION = "text_document.code_action"
+_OF_FORMS = "CV"
+"""The family of what forms say for themselves."""
 
 
 def code_actions(session: Session, params: types.CodeActionParams) -> list[Data] | None:
@@ -28,7 +34,7 @@ def code_actions(session: Session, params: types.CodeActionParams) -> list[Data]
     offered = scripts.actions(document, *document.lines.offsets(params.range)) if _takes(params, scripts.KIND) else []
     found = asked_at(session, params.text_document.uri, params.range.start)
     if found is None:
-        return offered or None
+        return [*offered, *_of_yaml(session, document, params)] or None
     asked, _ = found
     start, end = asked.lines.offsets(params.range)
     only = params.context.only
@@ -46,6 +52,20 @@ def code_actions(session: Session, params: types.CodeActionParams) -> list[Data]
                 continue
         made.append(entry)
     return made
+
+
+def _of_yaml(session: Session, document: OpenDocument, params: types.CodeActionParams) -> Iterator[Data]:
+    """Yield the fixes of what a YAML file says for itself; those of rules would edit a config that is not there."""
+    said = yaml_of(session, document) if _takes(params, QUICK_FIX) else None
+    start, end = document.lines.offsets(params.range)
+    for finding in () if said is None else said.findings:
+        if not (finding.code.startswith(_OF_FORMS) and finding.start <= end and start <= finding.end):
+            continue
+        for fix in finding.fixes:
+            mended = diagnosing.diagnostic(session, document.uri, document.lines, finding)
+            edit = session.workspace_edit(document, document.lines.edits(fix.edits))
+            made: Data = {"title": _plain(fix.title), "kind": QUICK_FIX, "diagnostics": [mended], "edit": edit}
+            yield {**made, "isPreferred": True} if fix.safe else made
 
 
 def _takes(params: types.CodeActionParams, kind: str) -> bool:

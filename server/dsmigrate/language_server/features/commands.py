@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from dsmigrate.language_server.asking import asked_at, asked_of
+from dsmigrate.language_server.asking import asked_at, asked_of, configs_in
 from dsmigrate.language_server.features.lifecycle import settings_changed
 from dsmigrate.language_server.settings import kebab, settings_for
 
@@ -34,7 +34,7 @@ def explain(session: Session, arguments: Sequence[Any]) -> Data:
     from dsmigrate.knowledge import knowledge  # noqa: PLC0415
 
     word = text(arguments, 0)
-    asked = asked_of(session, text(arguments, 1)) if len(arguments) > 1 else None
+    asked = next(iter(configs_in(session, text(arguments, 1))), None) if len(arguments) > 1 else None
     if not word and len(arguments) > 2:
         word = _word_at(session, text(arguments, 1), arguments[2])
         if not word:
@@ -51,12 +51,12 @@ def status(session: Session, arguments: Sequence[Any]) -> Data | None:
 
     The argument is the address of an open document; the answer is None for one that is no config.
     """
-    from dsmigrate.editing.summary import summary  # noqa: PLC0415
+    from dsmigrate.editing.summary import details, summary  # noqa: PLC0415
 
-    asked = asked_of(session, text(arguments, 0))
-    if asked is None:
+    asked = configs_in(session, text(arguments, 0))
+    if not asked:
         return None
-    view = asked.view
+    view = asked[0].view
     facts = view.settings.facts
     worst: dict[str, int] = {}
     for finding in view.findings:
@@ -70,6 +70,7 @@ def status(session: Session, arguments: Sequence[Any]) -> Data | None:
         "worldSize": facts.world_size,
         "stage": view.context.stage,
         "summary": summary(view),
+        "details": [list(detail) for detail in details(view)],
         "findings": worst,
         "changed": dict(session.changed),
     }

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from dsmigrate.editing.completion import Item, Kind, complete, documentation
+from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.language_server.asking import Asked, asked_at
 from dsmigrate.language_server.features.reading import markup
+from dsmigrate.language_server.views import asked_for
+from dsmigrate.language_server.yaml import yaml_of
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
@@ -33,12 +36,37 @@ def completion(session: Session, params: types.CompletionParams) -> Data | None:
     """Answer what could be written at a position; the list is whole, clients filter it while the person types."""
     found = asked_at(session, params.text_document.uri, params.position)
     if found is None:
-        return None
+        return _of_yaml(session, params)
     asked, offset = found
     snippets = bool(session.client.can(f"{_ITEM}.snippet_support"))
     items = complete(asked.view, offset, snippets=snippets)
     writer = _Writer(session, asked)
     return {"isIncomplete": False, "items": [writer.item(item) for item in items]}
+
+
+def _of_yaml(session: Session, params: types.CompletionParams) -> Data | None:
+    """Answer the fields of the YAML of ``accelerate launch``, and their values."""
+    document = session.documents.get(params.text_document.uri)
+    if document is None or yaml_of(session, document) is None:
+        return None
+    from dsmigrate.convert.forms.completing import offers  # noqa: PLC0415 - what few files need
+
+    known = knowledge(asked_for(session.settings(document), document.folder).version)
+    found = offers(document.text, document.lines.offset(params.position), known)
+    about = {"version": known.version, "consumer": Consumer.ACCELERATE.value}
+    items = [
+        {
+            "label": offer.label,
+            "kind": _KINDS[Kind.VALUE if offer.is_value else Kind.KEY],
+            "sortText": f"{number:02}",
+            "filterText": offer.label,
+            "textEdit": {"range": document.lines.range(offer.start, offer.end), "newText": offer.text},
+            **({"detail": offer.detail} if offer.detail else {}),
+            "data": {**about, "item": ("key", offer.path)},
+        }
+        for number, offer in enumerate(found)
+    ]
+    return {"isIncomplete": False, "items": items}
 
 
 def resolve(session: Session, params: types.CompletionItem) -> Data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -31,6 +30,7 @@ def changed(session: Session, params: types.DidChangeTextDocumentParams) -> None
 
 def closed(session: Session, params: types.DidCloseTextDocumentParams) -> None:
     """Take back what was sent about a document that is no longer open."""
+    session.committed.pop(params.text_document.uri, None)
     if not session.client.pulls_diagnostics and params.text_document.uri in session.published:
         session.published.discard(params.text_document.uri)
         session.send(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, {"uri": params.text_document.uri, "diagnostics": []})
@@ -45,9 +45,7 @@ def publish(session: Session, uri: str) -> None:
     if document is None or session.client.pulls_diagnostics:
         return
     if document.is_long:
-        task = asyncio.create_task(_publish_later(session, document))
-        session.tasks.add(task)
-        task.add_done_callback(session.tasks.discard)
+        session.begin(_publish_later(session, document))
         return
     _send(session, document, diagnosing.diagnostics(session, document))
 

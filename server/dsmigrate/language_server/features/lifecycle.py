@@ -20,9 +20,10 @@ WATCHED = (
     "**/{setup.py,setup.cfg,Pipfile.lock,uv.lock,poetry.lock,pdm.lock}",
     "**/environment*.{yml,yaml}",
     "**/{Dockerfile*,*.Dockerfile,*.dockerfile}",
-    "**/*.{json,jsonc,hjson}",
+    "**/*.{json,jsonc,hjson,yaml,yml}",
 )
 """Files that decide about release and settings, and the configs themselves."""
+_CONFIGS = (".json", ".jsonc", ".hjson", ".yaml", ".yml")
 
 
 async def initialized(session: Session, _params: types.InitializedParams) -> None:
@@ -60,7 +61,7 @@ def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -
     """Read settings files and pins again when they changed, and look for configs anew."""
     session.files = None
     names = {change.uri.rpartition("/")[2] for change in params.changes}
-    if any(not name.endswith((".json", ".jsonc", ".hjson")) for name in names):
+    if any(not name.endswith(_CONFIGS) or name.startswith("environment") for name in names):
         from dsmigrate.checking import evidence  # noqa: PLC0415
         from dsmigrate.settings import toml  # noqa: PLC0415
 
@@ -76,8 +77,13 @@ def settings_changed(session: Session) -> None:
     session.reset()
     diagnostics.refresh(session)
     for kind in ("inlay_hint", "code_lens"):
-        if session.client.can(f"workspace.{kind}.refresh_support"):
-            session.server.protocol.send_request(f"workspace/{kind.replace('_h', 'H').replace('_l', 'L')}/refresh")
+        ask_again(session, kind)
+
+
+def ask_again(session: Session, kind: str) -> None:
+    """Have the client ask again for its ``inlay_hint`` or ``code_lens``, if it can be told to."""
+    if session.client.can(f"workspace.{kind}.refresh_support"):
+        session.server.protocol.send_request(f"workspace/{kind.replace('_h', 'H').replace('_l', 'L')}/refresh")
 
 
 async def ask_for_settings(session: Session) -> bool:

@@ -143,7 +143,7 @@ def highlights(session: Session, params: types.DocumentHighlightParams) -> list[
     if found is None:
         return None
     asked, offset = found
-    return [{"range": asked.lines.range(*span)} for span in relations.references(asked.view, offset, itself=True)]
+    return [{"range": asked.lines.range(*span)} for span in relations.highlights(asked.view, offset)]
 
 
 def _location(asked: Asked, span: tuple[int, int]) -> Data:

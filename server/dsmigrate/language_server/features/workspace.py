@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.document import DocumentError, parse_bytes
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
@@ -20,6 +21,8 @@ from dsmigrate.language_server.features.diagnostics import report
 from dsmigrate.language_server.features.lifecycle import can_watch
 from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.uris import path_of, uri_of
+from dsmigrate.language_server.views import asked_for
+from dsmigrate.language_server.wire import Lines
 from dsmigrate.patience import CancelledWorkError, EndedError, LimitError
 
 if TYPE_CHECKING:
@@ -125,7 +128,11 @@ def _closed_file(session: Session, path: Path, uri: str) -> list[Data] | None:
         known = session.closed.get(uri)
         if known is not None and known[0] == stamp:
             return known[1]
-        tree = parse_bytes(read(path))
+        data = read(path)
+        if path.suffix.lower() not in SUFFIXES:
+            session.closed[uri] = stamp, _in_another_form(session, path, uri, data)
+            return session.closed[uri][1]
+        tree = parse_bytes(data)
     except (OSError, SourceError, DocumentError):
         return None
     item = types.TextDocumentItem(uri=uri, language_id="json", version=0, text=tree.text)
@@ -134,6 +141,18 @@ def _closed_file(session: Session, path: Path, uri: str) -> list[Data] | None:
     found = diagnosing.diagnostics(session, document) or []
     session.closed[uri] = stamp, found
     return found
+
+
+def _in_another_form(session: Session, path: Path, uri: str, data: bytes) -> list[Data]:
+    """Return the diagnostics of a file whose suffix is not JSON's, as ``dsmigrate check`` reads it."""
+    from dsmigrate.checking.job import check_bytes  # noqa: PLC0415 - what few files need
+
+    settings = session.settings_in(path.parent, uri)
+    checked = check_bytes(str(path), data, path.parent, asked_for(settings, path.parent))
+    if checked.document is None:
+        return []
+    lines = Lines(checked.document.lines, session.documents.encoding)
+    return diagnosing.of_findings(session, uri, lines, checked.findings)
 
 
 def _placed(uri: str, version: int | None, of: Data) -> Data:

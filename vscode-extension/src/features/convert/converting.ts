@@ -143,7 +143,7 @@ class Converting extends Beside {
     }
     const before = new Map(current.map((document) => [document, document.getText()]));
     const edit = await editOf(this.conversion, this.script.uri, manner);
-    await vscode.window.showTextDocument(this.script, { viewColumn: this.column, preview: false });
+    const editor = await vscode.window.showTextDocument(this.script, { viewColumn: this.column, preview: false });
     this.stage = 'applied'; // what the edit changes does not make it stale
     const done = await vscode.workspace.applyEdit(edit);
     if (!done || isAsBefore(before)) {
@@ -154,6 +154,7 @@ class Converting extends Beside {
       this.tools.texts.put('before', uri, text);
       await closeDiffs(this.after(uri));
     }
+    showFirst(editor, edit.get(this.script.uri));
     this.followUndo(before);
     this.turn('applied');
   }
@@ -228,6 +229,15 @@ class Converting extends Beside {
       const text = config.text;
       await compare(this.tools, vscode.Uri.parse(config.uri), { kind: 'text', name: vscode.l10n.t('proposed'), text });
     }
+  }
+}
+
+/** Put the cursor at the first of some changes that were made, and show it. */
+function showFirst(editor: vscode.TextEditor, edits: readonly vscode.TextEdit[]): void {
+  const [first] = edits.map(({ range }) => range.start).sort((one, other) => one.compareTo(other));
+  if (first) {
+    editor.selection = new vscode.Selection(first, first);
+    editor.revealRange(new vscode.Range(first, first), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
 }
 

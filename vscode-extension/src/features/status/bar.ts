@@ -4,28 +4,29 @@ import type { Status } from '../answers';
 import { isConverted } from '../verify/verifying';
 import { debounced, type Tools } from '../tools';
 
-const LANGUAGES = new Set(['json', 'jsonc', 'hjson']);
+const LANGUAGES = new Set(['json', 'jsonc', 'hjson', 'yaml']);
 
 /** Shows what the config of the active editor comes to, and tells menus whether there is one. */
 export class StatusBar implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('dsmigrate.status', vscode.StatusBarAlignment.Right, 101);
   private readonly parts: vscode.Disposable[] = [this.item];
   private asked = 0;
+  private last: vscode.TextDocument | undefined;
 
   constructor(private readonly tools: Tools) {
     this.item.name = vscode.l10n.t('DeepSpeed Config');
-    this.item.command = 'dsmigrate.choose';
+    this.item.command = 'dsmigrate.choose'; // without arguments: VS Code forgets them for a moment when they are set
     const later = debounced(150, () => this.update());
     this.parts.push(
       later,
       vscode.window.onDidChangeActiveTextEditor(() => this.update()),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
-        if (document === vscode.window.activeTextEditor?.document) {
+        if (document === this.current()) {
           later.later();
         }
       }),
       vscode.languages.onDidChangeDiagnostics(({ uris }) => {
-        const active = vscode.window.activeTextEditor?.document.uri.toString();
+        const active = this.current()?.uri.toString();
         if (uris.some((uri) => uri.toString() === active)) {
           later.later();
         }
@@ -38,7 +39,7 @@ export class StatusBar implements vscode.Disposable {
 
   async update(): Promise<void> {
     const number = ++this.asked;
-    const document = vscode.window.activeTextEditor?.document;
+    const document = (this.last = this.current());
     const status = document && (await this.ask(document));
     const script = document?.languageId === 'python' && (await this.hasWrap(document));
     if (number !== this.asked) {
@@ -47,11 +48,20 @@ export class StatusBar implements vscode.Disposable {
     void vscode.commands.executeCommand('setContext', 'dsmigrate.configIsActive', Boolean(status));
     void vscode.commands.executeCommand('setContext', 'dsmigrate.scriptIsActive', script);
     void vscode.commands.executeCommand('setContext', 'dsmigrate.conversionIsActive', document && isConverted(document));
+    this.tools.shown = status && document.uri;
     if (status) {
       this.show(status);
     } else {
       this.item.hide();
     }
+  }
+
+  /** The document that is worked on: that of the active editor, and not what the output or an input box holds. */
+  private current(): vscode.TextDocument | undefined {
+    const { activeTextEditor, visibleTextEditors } = vscode.window;
+    const isAside = activeTextEditor?.viewColumn === undefined;
+    const isInSight = visibleTextEditors.some(({ document }) => document === this.last);
+    return isAside && isInSight ? this.last : activeTextEditor?.document;
   }
 
   private async ask(document: vscode.TextDocument): Promise<Status | undefined> {
@@ -87,13 +97,10 @@ export class StatusBar implements vscode.Disposable {
 
   private show(status: Status): void {
     const { summary, deepspeedVersion } = status;
-    const text = [summary, deepspeedVersion].filter(Boolean).join(' · ');
-    this.item.text = `$(rocket) ${text}`;
+    const label = vscode.l10n.t('DeepSpeed config: {0}; for DeepSpeed {1}', summary, deepspeedVersion);
+    this.item.text = `$(rocket) ${summary}`;
     this.item.tooltip = tooltip(status);
-    this.item.accessibilityInformation = {
-      label: vscode.l10n.t('DeepSpeed config: {0}; for DeepSpeed {1}', summary, deepspeedVersion),
-      role: 'button',
-    };
+    this.item.accessibilityInformation = { label, role: 'button' };
     this.item.show();
   }
 
@@ -106,6 +113,7 @@ function tooltip(status: Status): vscode.MarkdownString {
   const { findings } = status;
   const told = new vscode.MarkdownString('', true);
   const rows: [string, string, string][] = [
+    ...status.details.map(([name, value]): [string, string, string] => [name, value, '']),
     ['DeepSpeed', status.deepspeedVersion, why(status.whyVersion, status, 'deepspeed-version')],
     [vscode.l10n.t('read by'), status.consumerTitle, why(status.whyConsumer, status, 'consumer')],
     [

@@ -12,7 +12,7 @@ interface Row extends vscode.QuickPickItem {
 
 /** The menu behind the status bar item. */
 export async function choose(tools: Tools, given?: unknown): Promise<void> {
-  const uri = uriOf(given);
+  const uri = given === undefined ? (tools.shown ?? uriOf(given)) : uriOf(given);
   const status = uri && (await tools.session.execute<Status | null>('dsmigrate.status', [uri.toString()]));
   if (!uri || !status) {
     void vscode.window.showInformationMessage(vscode.l10n.t('Open a DeepSpeed config first.'));
@@ -49,7 +49,7 @@ async function pick(rows: Row[], title: string): Promise<void> {
 
 function settings(tools: Tools, uri: vscode.Uri, status: Status): Row[] {
   const configured = vscode.workspace.getConfiguration('dsmigrate', uri);
-  const value = (setting: Setting, name: string) => status.changed[name] ?? configured.get(setting) ?? undefined;
+  const value = (setting: Setting, name: string) => status.changed[name] ?? orNone(configured.get(setting));
   const told = (setting: Setting, name: string) =>
     String(value(setting, name) ?? vscode.l10n.t('not set'));
   const edit = (setting: Setting, found: () => Promise<unknown>) => async () => keep(tools, uri, setting, await found());
@@ -86,6 +86,11 @@ function settings(tools: Tools, uri: vscode.Uri, status: Status): Row[] {
       ),
     },
   ];
+}
+
+/** What is not set is empty in the settings. */
+function orNone(value: unknown): unknown {
+  return value === '' || value === null ? undefined : value;
 }
 
 async function chooseRelease(tools: Tools, status: Status): Promise<string | null | undefined> {

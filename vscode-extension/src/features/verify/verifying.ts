@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 
 import { interpreterFor } from '../../client/settings';
 import type { Server } from '../../server/server';
+import { which } from '../../server/which';
 import { isTrustedFor } from '../../trust/ask';
 import { chooseFile } from '../files';
 import { typeProgram } from '../terminal';
@@ -74,17 +75,35 @@ export async function verify(tools: Tools, original: vscode.Uri, converted?: vsc
   if (!server) {
     return;
   }
+  const training = (await interpreterFor(original)) ?? (server.origin === 'private' ? await chooseTraining() : server.command);
+  if (training === undefined) {
+    return;
+  }
   const scripts = converted ? [original, converted] : [original];
   for (const script of scripts) {
     await vscode.workspace.save(script);
   }
-  const training = await interpreterFor(original);
   const paths = scripts.map(({ fsPath }) => fsPath);
   await typeProgram(wordsFor(server, paths, training), vscode.Uri.file(dirname(original.fsPath)));
   vscode.window.setStatusBarMessage(
     vscode.l10n.t('$(terminal) Enter in the terminal trains both; arguments of the script go behind --'),
     10_000,
   );
+}
+
+/** Ask for the Python that trains, where nothing names one: the private environment has no torch. */
+async function chooseTraining(): Promise<string | undefined> {
+  const onPath = await Promise.all(['python3', 'python'].map((name) => which(name)));
+  const browse = { label: vscode.l10n.t('$(folder-opened) Browse…') };
+  const title = vscode.l10n.t('Python That Has torch and DeepSpeed');
+  const placeHolder = vscode.l10n.t('It trains both; the setting dsmigrate.interpreter names it for good');
+  const items = [...[...new Set(onPath.flat())].map((label) => ({ label })), browse];
+  const chosen = await vscode.window.showQuickPick(items, { title, placeHolder });
+  if (chosen !== browse) {
+    return chosen?.label;
+  }
+  const [file] = (await vscode.window.showOpenDialog({ title })) ?? [];
+  return file?.fsPath;
 }
 
 /** Verifying runs what the folder holds, unlike everything else here. */

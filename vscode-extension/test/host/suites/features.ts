@@ -34,6 +34,20 @@ describe('features', () => {
     assert.match(tab?.label ?? '', /zero_optimization\.stage/);
   });
 
+  it('lead from a hover to the page of its key', async () => {
+    const { document, selection } = await show('hover/ds_config.json', CONFIG);
+    const [hover] = await vscode.commands.executeCommand<vscode.Hover[]>('vscode.executeHoverProvider', document.uri, selection.active);
+    const [content] = hover?.contents ?? [];
+    assert(content instanceof vscode.MarkdownString);
+    assert.deepEqual(content.isTrusted, { enabledCommands: ['dsmigrate.explain'] });
+    const link = /\[More\]\(command:dsmigrate\.explain\?([^)]+)\)/.exec(content.value)?.[1] ?? '';
+    const given = JSON.parse(decodeURIComponent(link)) as string[];
+    assert.deepEqual(given, ['zero_optimization.stage', document.uri.toString()]);
+    await vscode.commands.executeCommand('dsmigrate.explain', ...given);
+    const [tab] = await until(() => panelTabs('markdown.preview').length > 0 && panelTabs('markdown.preview'), 'the page');
+    assert.match(tab?.label ?? '', /zero_optimization\.stage/);
+  });
+
   it('take a config to the newest release', async () => {
     const { document } = await show('upgrade/ds_config.json', CONFIG);
     const { releases } = await (await session()).execute<Choices>('dsmigrate.choices');

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 
-import { closeAll, extension, problem, session, show, until } from '../support/editor';
+import { isOffline } from '../../../src/server/environment';
+import { closeAll, extension, pause, problem, session, show, until } from '../support/editor';
 
 const TEXT = '{"train_batch_size": 8, "zero_optimizatoin": {"stage": 2}}\n';
 
@@ -59,6 +60,24 @@ describe('without an interpreter that has dsmigrate', () => {
     await until(() => running.problem?.message.includes('has no dsmigrate'), () => `the problem (${running.problem?.message})`);
     await choose(undefined);
     await until(() => running.state === 'running', 'the server');
+  });
+
+  it('verifying asks for a Python that has torch, which the environment has not', async () => {
+    const { document } = await show('train.py', 'import torch\n');
+    const done = vscode.commands.executeCommand('dsmigrate.verifyConversion', document.uri);
+    await pause(1500);
+    assert.equal(vscode.window.terminals.length, 0, 'nothing is typed before');
+    await vscode.commands.executeCommand('workbench.action.acceptSelectedQuickOpenItem');
+    await done;
+    await until(() => vscode.window.terminals.some(({ name }) => name === 'DeepSpeed'), 'the terminal');
+    vscode.window.terminals.forEach((terminal) => terminal.dispose());
+  });
+
+  it('a machine without a connection is told from other failures', () => {
+    const pip = "Retrying after connection broken by 'NewConnectionError(…: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')'\nERROR: Could not find a version that satisfies the requirement attrs==26.1.0 (from versions: none)";
+    const uv = 'error: Failed to fetch: `https://pypi.org/simple/attrs/`\n  Caused by: dns error: failed to lookup address information: Temporary failure in name resolution';
+    assert.deepEqual([pip, uv].map(isOffline), [true, true]);
+    assert.equal(isOffline('ERROR: No matching distribution found for libcst==1.9.0'), false);
   });
 
   it('it is removed on demand, and the question comes again', async () => {

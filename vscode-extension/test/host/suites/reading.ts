@@ -64,8 +64,9 @@ describe('hover and completion', () => {
     assert.equal(hovers.length, 1);
   });
 
-  it('hints and lenses are shown, and go with their settings', async () => {
-    const { document } = await show('hints/ds_config.json', '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 500000000}}\n');
+  it('hints and lenses of a script are shown, and go with their settings', async () => {
+    const script = 'import deepspeed\nengine = deepspeed.initialize(model=model, config={"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 500000000}})\n';
+    const { document } = await show('hints/train.py', script);
     const all = new vscode.Range(0, 0, document.lineCount, 0);
     const hints = (): Thenable<vscode.InlayHint[]> => vscode.commands.executeCommand('vscode.executeInlayHintProvider', document.uri, all);
     const lenses = (): Thenable<vscode.CodeLens[]> => vscode.commands.executeCommand('vscode.executeCodeLensProvider', document.uri, 10);
@@ -81,6 +82,26 @@ describe('hover and completion', () => {
       await settings.update('inlayHints', undefined, vscode.ConfigurationTarget.Workspace);
       await settings.update('codeLens', undefined, vscode.ConfigurationTarget.Workspace);
     }
+  });
+
+  it('the outline has one entry a key', async () => {
+    const { document } = await show('outline/ds_config.json', '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}\n');
+    await until(async () => (await session()).isConfig(document), 'a config');
+    const symbols = await until(async () => {
+      const found = await vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>('vscode.executeDocumentSymbolProvider', document.uri);
+      return found && found.length > 0 && found;
+    }, 'an outline');
+    assert.deepEqual(symbols.map(({ name }) => name), ['train_batch_size', 'zero_optimization']);
+  });
+
+  it('keys are highlighted without their sections', async () => {
+    const { document } = await show('highlights/ds_config.json', '{"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1000}}\n');
+    const at = document.positionAt(document.getText().indexOf('"stage"') + 2);
+    const found = await until(async () => {
+      const shown = await vscode.commands.executeCommand<vscode.DocumentHighlight[] | undefined>('vscode.executeDocumentHighlights', document.uri, at);
+      return shown?.some(({ range }) => document.getText(range) === '"stage3_max_live_parameters"') && shown;
+    }, 'a highlight');
+    assert(found.every(({ range }) => /^"\w+"$/.test(document.getText(range))), JSON.stringify(found));
   });
 
   it('a key leads to what decides about it', async () => {

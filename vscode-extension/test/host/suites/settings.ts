@@ -5,6 +5,7 @@ import { closeAll, codeOf, extension, pause, problem, problems, session, show, u
 
 interface Property {
   scope?: string;
+  type?: string | string[];
   description?: string;
   markdownDescription?: string;
   default?: unknown;
@@ -43,6 +44,8 @@ describe('settings', () => {
       assert((property.markdownDescription ?? property.description ?? '').length > 10, `${name} has a description`);
       assert(!(property.markdownDescription ?? '').startsWith('%'), `${name} has a text for its description`);
       assert('default' in property, `${name} has a default`);
+      const isShown = typeof property.type === 'string' || (property.type?.length === 2 && !property.type.includes('string'));
+      assert(isShown, `${name} can be edited on the page of settings`);
     }
   });
 

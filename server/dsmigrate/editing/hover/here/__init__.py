@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dsmigrate.editing.hover.here import auto, batch, effect, io, memory, numbers, precision, rate, zero
+from dsmigrate.editing.hover.budget import Note
+from dsmigrate.editing.hover.here import auto, batch, effect, io, memory, numbers, precision, rate, value, zero
 from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.view import View
@@ -21,15 +22,14 @@ _EVERY: tuple[Callable[[Subject], Iterator[str]], ...] = (
     rate.lines,
     io.lines,
     numbers.lines,
-    effect.default_lines,
 )
 
 
-def here(view: View, target: Target, key: Key | None) -> str:
-    """Return the paragraph "In this file" about a target, "" when there is nothing to say.
+def here(view: View, target: Target, key: Key | None) -> Note:
+    """Return the paragraph "In this file" about a target, most important first.
 
     ``key`` is None for the parameters and types of optimizers and schedulers.
     """
     subject = Subject(view, target, key)
-    found = [line for lines in _EVERY for line in lines(subject)]
-    return "\n".join([say("**In this file**"), "", *(f"- {line}" for line in found)]) if found else ""
+    found = [line for lines in _EVERY for line in lines(subject)] or list(value.lines(subject))
+    return Note(say("In this file."), [*found, *effect.default_lines(subject)])

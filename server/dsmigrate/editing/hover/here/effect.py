@@ -28,13 +28,15 @@ def lines(at: Subject) -> Iterator[str]:
 def default_lines(at: Subject) -> Iterator[str]:
     """Yield that the value is only the default, where the key does something."""
     key = at.key
-    if key is None or key.status not in _HERE or at.scalar is None or any(True for _ in _useless(at, key)):
+    if key is None or key.status not in _HERE or at.scalar is None or is_useless(at):
         return
     if _is_default(at.scalar.value(), key.default):
-        yield say(
-            "The value is the default of {known_version}: leaving the key out means the same.",
-            known_version=at.view.known.version,
-        )
+        yield say("This is the default: leaving the key out means the same.")
+
+
+def is_useless(at: Subject) -> bool:
+    """Return whether the key does nothing here."""
+    return at.key is not None and any(True for _ in _useless(at, at.key))
 
 
 def _useless(at: Subject, key: Key) -> Iterator[str]:
