@@ -12,6 +12,7 @@ from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, line_range
+from dsmigrate.codemod.program.module import Module
 from dsmigrate.languages import told
 
 IDEAS = (
@@ -69,7 +70,7 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting, cause
     why = (
         told("the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`", chosen=chosen)
         if chosen
-        else told("{place}: {message}", place=f"{cause.module.path}:{line_range(cause.node)[0]}", message=cause.message)
+        else told("{place}: {message}", place=_place(cause, site.module), message=cause.message)
         if cause is not None
         else ("the ranks share what each held whole" if number else "each rank holds everything")
     )
@@ -77,6 +78,12 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting, cause
         "MG703", Kind.CONVERTED, site.module, site.node, message, why, config=_section(training, facts, number, setting),
         differs=bool(number) or cause is not None, lines=(0, 0),
     )  # fmt: skip
+
+
+def _place(decision: Decision, module: Module) -> str:
+    """Where a decision's statement stands, for somebody who reads of a module."""
+    line = line_range(decision.node)[0]
+    return told("line {line}", line=line) if decision.module is module else f"{decision.module.path}:{line}"
 
 
 def offload(facts: Facts, number: int) -> Iterator[Decision]:
