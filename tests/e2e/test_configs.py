@@ -61,7 +61,7 @@ def test_the_real_deepspeed_accepts_every_emitted_config() -> None:
         capture_output=True,
         text=True,
         env=training_environment(),
-        timeout=300,
+        timeout=900,
         check=False,
     )
     said = answers.stdout.splitlines()
