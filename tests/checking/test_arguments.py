@@ -272,3 +272,70 @@ def test_a_consent_that_is_not_needed_is_a_hint(project: Path) -> None:
     config.write_text('{"train_batch_size": 8, "zero_allow_untested_optimizer": true}', encoding="utf-8")
     (found,) = [one for one in check_file(config, CheckSettings()).findings if one.code == "DS401"]
     assert found.severity.value == "hint"
+
+
+DPO = (
+    "from transformers import TrainingArguments\nfrom trl import DPOTrainer\n"
+    'args = TrainingArguments("out", deepspeed={config}{more})\n'
+    "trainer = DPOTrainer(model, reference, args=args)\n"
+)
+UNFILLED = (
+    '{"train_batch_size": "auto", "zero_optimization": {"stage": 3}, "optimizer": {"type": "AdamW"}, '
+    '"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}'
+)
+
+
+def of_trl(file: Path) -> list[tuple[str, str]]:
+    found = [one for one in check_file(file, CheckSettings()).findings if one.code == "DS827"]
+    return [(one.severity.value, ".".join(map(str, one.path))) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("script", "launch", "told"),
+    [
+        (DPO.format(config='"configs/dpo.json"', more=""), "", ["scheduler.params.warmup_num_steps"]),
+        (
+            "from trl import KTOTrainer\nKTOTrainer(m)\n",
+            "deepspeed {} --deepspeed {}",
+            ["scheduler.params.warmup_num_steps"],
+        ),
+        ("", "trl dpo --bf16 --deepspeed {1}", ["scheduler.params.warmup_num_steps"]),
+        ("", "trl dpo --use_peft --deepspeed {1}", []),
+        ("", "trl sft --deepspeed {1}", []),
+        (
+            DPO.format(config='"configs/dpo.json"', more=", precompute_ref_log_probs=True"),
+            "",
+            ["zero_optimization.stage"],
+        ),
+        ("from peft import LoraConfig\n" + DPO.format(config='"configs/dpo.json"', more=""), "", []),
+        ("from trl import GRPOTrainer\nGRPOTrainer(m)\n", "deepspeed {} --deepspeed {}", []),
+        (
+            "from trl import GRPOTrainer\nGRPOTrainer(m)\n",
+            "deepspeed {} --beta 0.04 --deepspeed {}",
+            ["scheduler.params.warmup_num_steps"],
+        ),
+        ("from trl import GRPOTrainer\nGRPOTrainer(m)\n", "deepspeed {} --beta 0 --deepspeed {}", []),
+    ],
+)
+def test_trl_makes_an_engine_of_a_frozen_model(project: Path, script: str, launch: str, told: list[str]) -> None:
+    config = project / "configs" / "dpo.json"
+    config.write_text(UNFILLED, encoding="utf-8")
+    (project / "prefer.py").write_text(script, encoding="utf-8")
+    (project / "prefer.sh").write_text(launch.format("prefer.py", "configs/dpo.json") + "\n", encoding="utf-8")
+    assert [path for _, path in of_trl(config)] == told
+
+
+@pytest.mark.parametrize(("release", "told"), [("", ["info"]), ("0.28.1", ["error"]), ("0.29.0", [])])
+def test_what_a_release_of_trl_refuses(project: Path, release: str, told: list[str]) -> None:
+    config = project / "configs" / "dpo.json"
+    config.write_text('{"train_batch_size": "auto", "zero_optimization": {"stage": 3}}', encoding="utf-8")
+    launch = "trl dpo --precompute_ref_log_probs True --deepspeed configs/dpo.json\n"
+    (project / "prefer.sh").write_text(launch, encoding="utf-8")
+    (project / "requirements.txt").write_text(f"trl=={release}\n" if release else "", encoding="utf-8")
+    assert [severity for severity, _ in of_trl(config)] == told
+
+
+def test_a_dictionary_in_a_script_of_trl(project: Path) -> None:
+    script = project / "prefer.py"
+    script.write_text(DPO.format(config=UNFILLED, more=""), encoding="utf-8")
+    assert of_trl(script) == [("error", "scheduler.params.warmup_num_steps")]

@@ -226,3 +226,47 @@ def test_the_diff_compares_forms_by_what_they_do(folder: Path, capsys: Captured)
     (folder / "train.py").write_text(script + script.replace("ds_", "deepspeed_"))
     assert run(["diff", "train.py", "new.py"]) == 2
     assert "several config dictionaries" in capsys.readouterr().err
+
+
+SCHEDULED = {
+    "train_batch_size": "auto",
+    "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": 1,
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+    "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_num_steps": "auto"}},
+    "zero_optimization": {"stage": 2},
+}
+LAUNCH = "deepspeed train.py --deepspeed hf.json --per_device_train_batch_size 4 --learning_rate 2e-5 --bf16"
+
+
+def scheduled(capsys: Captured, *more: str) -> tuple[int, dict[str, Any] | None, str]:
+    Path("hf.json").write_text(json.dumps(SCHEDULED))
+    code = run(["convert", "hf.json", "--to", "deepspeed", "--world-size", "2", *more])
+    out, err = capsys.readouterr()
+    return code, json.loads(out)["scheduler"]["params"] if code == 0 else None, err
+
+
+def test_launch_lines_beside_a_config_fill_it(folder: Path, capsys: Captured) -> None:
+    (folder / "run.sh").write_text(f"{LAUNCH} --max_steps 1000 --warmup_ratio 0.1\n")
+    code, scheduler, err = scheduled(capsys)
+    assert (code, scheduler) == (0, {"total_num_steps": 1000, "warmup_num_steps": 100})
+    assert 'arguments that fill "auto": run.sh:1\n' in err
+    assert scheduled(capsys, "--set", "max_steps=50")[1] == {"total_num_steps": 50, "warmup_num_steps": 5}
+    asked = '{"max_steps": 8, "warmup_steps": 2, "learning_rate": 1, "per_device_train_batch_size": 1, "bf16": true}'
+    assert scheduled(capsys, "--arguments", asked)[1] == {"total_num_steps": 8, "warmup_num_steps": 2}
+
+
+def test_what_launch_lines_say_otherwise_stays_unknown(folder: Path, capsys: Captured) -> None:
+    (folder / "run.sh").write_text(f"{LAUNCH} --max_steps 1000 --warmup_steps 7\n{LAUNCH} --max_steps 9\n")
+    code, _, err = scheduled(capsys)
+    assert code == 2
+    assert [line.split()[0] for line in err.splitlines()[1:]] == [
+        "scheduler.params.total_num_steps",
+        "scheduler.params.warmup_num_steps",
+    ]
+
+
+def test_a_call_beside_a_config_has_the_defaults_of_what_it_does_not_say(folder: Path, capsys: Captured) -> None:
+    call = "TrainingArguments(output_dir=o, max_steps=500, warmup_ratio=0.05, deepspeed='hf.json')"
+    (folder / "train.py").write_text(f"from transformers import TrainingArguments\nargs = {call}\n")
+    assert scheduled(capsys)[:2] == (0, {"total_num_steps": 500, "warmup_num_steps": 25})

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
+from dsmigrate.checking import trl
 from dsmigrate.checking.evidence import UPWARD
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
@@ -20,6 +22,9 @@ from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
 from dsmigrate.launchers.shell import Command, Word, scan
 from dsmigrate.rules import Arguments
+
+if TYPE_CHECKING:
+    from dsmigrate.convert.python_calls import Call, Script
 
 _MOST = 5_000
 """So many files of a project are looked at by name."""
@@ -41,6 +46,8 @@ _TRAINER = "deepspeed"
 _CONFIGURES = "checkpointing.configure("
 _CLIPS = ".clip_grad_norm_("
 _INFERENCE = "inference"
+_TRL = "trl"
+"""The command of TRL, whose next word is what it trains."""
 _OWN = "deepspeed_config"
 """The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
@@ -58,6 +65,8 @@ class _Given:
     """The file of Accelerate that names a config, for which what names this file counts."""
     lightning: bool = False
     """Whether Lightning is given the config."""
+    script: str = ""
+    """The path of the script that a command starts, "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +110,24 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     for given in list(naming):
         if given.through is not None and given.through != config:
             naming += [one for one in _naming(given.through, root) if one.through is None]
-    found = tuple(given.arguments for given in naming if given.through is None and not given.lightning)
+    found = tuple(_of_trl(given, root) for given in naming if given.through is None and not given.lightning)
     handing = next((one for one in naming if _is_for_trainer(one)), None)
     if handing is not None:
         return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
     trainer = next((one for one in found if _is_trainer(one)), None)
     return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
+
+
+def _of_trl(given: _Given, root: Path) -> Arguments:
+    """Return the arguments with the trainer of TRL that the script of their command makes."""
+    script = next((path for base in (given.folder, root) if (path := base / given.script).is_file()), None)
+    if not given.script or script is None:
+        return given.arguments
+    try:
+        text = read(script, _LARGEST).decode("utf-8", "replace")
+    except SourceError:
+        return given.arguments
+    return trl.of_script(given.arguments, text)
 
 
 def names_for_accelerate(config: Path) -> str:
@@ -222,7 +243,12 @@ def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
 def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:
     values = _values(command.words, variables)
     paths = [(name, value) for name, value in values.items() if value and "." in value]
-    return _Given(Arguments(place, values), folder, tuple(paths))
+    words = [text for word in command.words if (text := _expanded(word, variables)) is not None]
+    script = next((text for text in words if text.endswith(".py")), "")
+    given = Arguments(place, values)
+    if _TRL in words[:-1]:
+        given = trl.of_command(given, words[words.index(_TRL) + 1])
+    return _Given(given, folder, tuple(paths), script=script)
 
 
 def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str | None]:
@@ -267,7 +293,7 @@ def _of_yaml(text: str, name: str, folder: Path, named: re.Match[str]) -> Iterat
 
 def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
     from dsmigrate.convert.model import ConvertError  # noqa: PLC0415 - few projects have such a script
-    from dsmigrate.convert.python_calls import EXPRESSION, script_of  # noqa: PLC0415
+    from dsmigrate.convert.python_calls import script_of  # noqa: PLC0415
 
     if _CALLED.search(text) is None and STRATEGY not in text:
         return
@@ -283,9 +309,16 @@ def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
     for call in script.calls_with(_TRAINER):
         config = call.arguments[_TRAINER].value
         if isinstance(config, str):
-            values = {one.name: None if one.value is EXPRESSION else str(one.value) for one in call.arguments.values()}
-            given = Arguments(f"{name}:{script.line_of(call)}", values, whole=call.is_whole and call.name in _DEFAULTS)
-            yield _Given(given, folder, ((_TRAINER, config),))
+            yield _Given(of_call(script, call, f"{name}:{script.line_of(call)}"), folder, ((_TRAINER, config),))
+
+
+def of_call(script: Script, call: Call, place: str) -> Arguments:
+    """Return the arguments of a call of a script, with the place that they are said to be at."""
+    from dsmigrate.convert.python_calls import EXPRESSION  # noqa: PLC0415 - few projects have such a script
+
+    values = {one.name: None if one.value is EXPRESSION else str(one.value) for one in call.arguments.values()}
+    whole = call.is_whole and call.name in _DEFAULTS
+    return trl.of_script(Arguments(place, values, whole=whole), script.text)
 
 
 def _means(path: str, folder: Path, root: Path, config: Path) -> bool:

@@ -19,7 +19,7 @@ from dsmigrate.knowledge.wording import FIRST
 from dsmigrate.languages import say
 
 DEEPSPEED = "deepspeed"
-FRAMEWORKS = ("transformers", "accelerate")
+FRAMEWORKS = ("transformers", "accelerate", "trl")
 """Packages that hand configs on, whose release is looked for as well."""
 _PINNING = (
     "requirements*.txt",
@@ -66,7 +66,7 @@ def release_for(folder: Path) -> Guess:
 
 
 def frameworks_for(folder: Path | None, release: str) -> dict[str, str]:
-    """Return the releases of Transformers and Accelerate that a config in ``folder`` is for, as far as they are known.
+    """Return the releases of Transformers, Accelerate and TRL for a config in ``folder``, as far as they are known.
 
     The one pinned nearest upward, else the one installed beside dsmigrate, unless ``release``, that of DeepSpeed, is
     another than the one installed here: the config is for another environment then.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips
+from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips, of_call
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
@@ -133,11 +133,15 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
         except ConvertError:
             continue  # a config that nobody can follow: an expression
         yield _part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None)
-    trainers = {script.value_start(call.arguments["deepspeed"].place) for call in script.calls_with("deepspeed")}
+    trainers = {script.value_start(call.arguments["deepspeed"].place): call for call in script.calls_with("deepspeed")}
     given = [call.arguments["config"] for call in script.calls(STRATEGY) if "config" in call.arguments]
     lightning = {script.value_start(argument.place) for argument in given}
     for literal in literals(text):
         part = _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
+        if literal.start in trainers:
+            call = trainers[literal.start]
+            place = say("line {line}", line=script.line_of(call))
+            part = replace(part, arguments=(of_call(script, call, place),))
         if literal.start in lightning:
             part = replace(part, consumer=Consumer.DEEPSPEED, why=say("it is given to Lightning"), lightning=True)
         yield part

@@ -203,5 +203,6 @@ def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consume
         arguments=(written(settings.arguments),) if settings.arguments else (),
         transformers=settings.transformers or around.get("transformers"),
         accelerate=settings.accelerate or around.get("accelerate"),
+        trl=around.get("trl"),
         is_older=older,
     )

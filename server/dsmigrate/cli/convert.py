@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
+from dsmigrate.checking.arguments import arguments_for
 from dsmigrate.cli import terminal
 from dsmigrate.cli.language import speak
-from dsmigrate.convert.arguments import Arguments, of_text, read_arguments
+from dsmigrate.convert.arguments import Arguments, all_say, of_text, read_arguments
 from dsmigrate.convert.job import CARRYING, DEFAULT_NAME, Converted, Request, convert, text_of
 from dsmigrate.convert.model import ConvertError, Form, Target
 from dsmigrate.convert.recognise import form_of
@@ -105,7 +106,7 @@ def command(  # noqa: PLR0917 - click passes by name
             folder=folder,
             settings=_settings(folder, flags),
             given=_given(given),
-            arguments=_arguments(arguments),
+            arguments=_around(Path(name)) if arguments is None and not source_form.is_script else _arguments(arguments),
             into=Target(
                 there=None if separate else _there(path),
                 line=None if source_form.is_script else line,
@@ -163,6 +164,12 @@ def _given(given: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def _around(source: Path) -> Arguments:
+    """Return what launch lines, files of arguments and calls around a file give it besides, if they agree."""
+    trainings, trainer = arguments_for(source) if source.is_file() else ((), "")
+    return all_say(trainings, of_trainer=bool(trainer)) if trainings else Arguments({})
+
+
 def _arguments(asked: str | None) -> Arguments:
     if asked is None:
         return Arguments({})
@@ -215,6 +222,8 @@ def _show(converted: Converted, request: Request, path: Path | None, style: str,
     from dsmigrate.convert.formats import json as json_format  # noqa: PLC0415 - one of them is used
     from dsmigrate.convert.formats.text import talk  # noqa: PLC0415
 
+    if request.arguments.place:
+        terminal.tell(say('arguments that fill "auto": {place}', place=request.arguments.place))
     if style == "json":
         terminal.write(json_format.render(converted, request, None if path is None else str(path)))
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,8 @@ from dsmigrate.convert.python_calls import Call, Script
 from dsmigrate.convert.yaml_tree import read as read_yaml
 from dsmigrate.document import parse
 from dsmigrate.languages import say
+from dsmigrate.rules import Arguments as Given
+from dsmigrate.rules.model import is_true
 
 _MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision"})
 
@@ -22,12 +26,13 @@ class Arguments:
     """Values by the names of ``TrainingArguments``.
 
     ``defaults_hold`` says that what is not there has its default, ``of_trainer`` that they are those of the Trainer,
-    which then is who fills "auto", whoever starts the script.
+    which then is who fills "auto", whoever starts the script. ``place`` is where they were found, unasked.
     """
 
     values: dict[str, Any]
     defaults_hold: bool = False
     of_trainer: bool = False
+    place: str = ""
 
 
 def read_arguments(name: str, text: str) -> Arguments:
@@ -46,6 +51,28 @@ def read_arguments(name: str, text: str) -> Arguments:
         raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
     known = {*transformers()["defaults"], *_MORE}
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
+
+
+def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
+    """Return the values that all of some trainings are given alike."""
+    names = {*transformers()["defaults"], *_MORE}
+    first, *others = ({name: text for name, text in one.values.items() if name in names} for one in trainings)
+    alike = {name: text for name, text in first.items() if all(name in one and one[name] == text for one in others)}
+    values = {name: _typed(name, text) for name, text in alike.items() if text is not None}
+    is_all = all(one == values.keys() for one in (first.keys(), *(one.keys() for one in others)))
+    whole = of_trainer and is_all and all(one.whole for one in trainings)
+    places = ", ".join(one.place for one in trainings)
+    return Arguments(values, defaults_hold=whole, of_trainer=of_trainer, place=places)
+
+
+def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of the arguments
+    """Return what a text of a command line or a call stands for."""
+    if isinstance(transformers()["defaults"].get(name), bool):
+        return is_true(text)
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def of_text(text: str) -> Arguments:

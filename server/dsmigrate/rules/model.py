@@ -129,18 +129,35 @@ class Finding:
         return tuple(filter(None, self.proposed))
 
 
+_TRUE = frozenset({"", "true", "1", "yes", "y", "t"})
+"""Texts that stand for true among arguments, in lower case; "" is a flag without a value."""
+
+
+def is_true(text: str) -> bool:
+    """Return whether the text of an argument stands for true."""
+    return text.lower() in _TRUE
+
+
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """What a training with the config is given besides it: by a launch line, a file of arguments, or a call.
 
     ``place`` is where, such as ``run.sh:3``. ``values`` are texts by the names of the arguments, without dashes in
     front and with underscores inside; "" is a flag, None a value that is not known. ``whole`` says that an argument
-    which is not among them has the default of Transformers.
+    which is not among them has the default of Transformers. ``trainer`` is the one of TRL that gets them, "" for none,
+    ``frozen`` whether it makes an engine of a frozen model with the same config.
     """
 
     place: str
     values: Mapping[str, str | None] = field(hash=False)
     whole: bool = False
+    trainer: str = ""
+    frozen: bool = False
+
+    def is_on(self, name: str) -> bool:
+        """Return whether an argument is given as a flag, or as true."""
+        value = self.values.get(name)
+        return value is not None and is_true(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +203,11 @@ class Facts:
 
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
-    with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers`` and
-    ``accelerate`` the releases of these that hand the config on, ``configures_checkpointing`` whether a script of the
-    project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config on, ``clips``
-    whether scripts with Accelerate clip gradients by themselves, ``trains`` whether it is for training, ``is_older``
-    whether the release is older than the first known one, which stands for it.
+    with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers``,
+    ``accelerate`` and ``trl`` the releases of these that hand the config on, ``configures_checkpointing`` whether a
+    script of the project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config
+    on, ``clips`` whether scripts with Accelerate clip gradients by themselves, ``trains`` whether it is for training,
+    ``is_older`` whether the release is older than the first known one, which stands for it.
     """
 
     world_size: int | None = None
@@ -203,6 +220,7 @@ class Facts:
     schemas: tuple[OwnSchema, ...] = ()
     transformers: str | None = None
     accelerate: str | None = None
+    trl: str | None = None
     configures_checkpointing: bool = False
     lightning: bool = False
     clips: bool | None = None

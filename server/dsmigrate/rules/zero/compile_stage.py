@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from dsmigrate.knowledge.versions import order
 from dsmigrate.languages import say
-from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.zero._shared import STAGE, given, switched_on
@@ -13,6 +14,10 @@ from dsmigrate.rules.zero._shared import STAGE, given, switched_on
 _DEEP = "compile.deepcompile"
 _PASSES = "compile.passes"
 _SIZE = "tensor_parallel.autotp_size"
+_LOGGED = "0.17.1"
+"""The first release that goes on with plain ``torch.compile`` at a stage without a pass."""
+_TWO = "0.17.2"
+"""The first release with a pass for stage 2."""
 
 
 @rule(
@@ -22,7 +27,8 @@ _SIZE = "tensor_parallel.autotp_size"
     why="The ZeRO passes are for stage 1 to 3, AutoSP is for stage 0 and 1, AutoTP needs `autotp_size` above 1. "
     "What does not fit "
     "is logged at INFO, and plain `torch.compile` runs instead. AutoTP beside another pass is refused by "
-    "`engine.compile()`.",
+    "`engine.compile()`. Before 0.17.2 stage 2 has no pass either, and before 0.17.1 `engine.compile()` raises an "
+    "AssertionError at both stages.",
     severity=Severity.WARNING,
     effect=Effect.IGNORED,
     source=("deepspeed/runtime/engine.py:get_deepspeed_compile_backend",),
@@ -42,6 +48,15 @@ _SIZE = "tensor_parallel.autotp_size"
             '"zero_optimization": {"stage": 0}}\n'
         ),
         Example('{"train_batch_size": 1, "compile": {"deepcompile": true}, "zero_optimization": {"stage": 3}}\n'),
+        Example(
+            '{"train_batch_size": 1, "compile": {"deepcompile": «true»}, "zero_optimization": {"stage": 2}}\n',
+            version="0.16.9",
+        ),
+        Example(
+            '{"train_batch_size": 1, "compile": {"deepcompile": «true»}, "zero_optimization": {"stage": 2}}\n',
+            version="0.17.1",
+        ),
+        Example('{"train_batch_size": 1, "compile": {"deepcompile": true}, "zero_optimization": {"stage": 2}}\n'),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
@@ -72,6 +87,27 @@ def check(context: Context) -> Iterator[Finding]:
                 stage=context.stage,
             )
             yield context.finding(_PASSES, told, related=related)
-    elif context.stage == 0:
-        told = say("DeepCompile is for ZeRO stage 1 to 3; at stage 0 plain `torch.compile` runs instead")
-        yield context.finding(entry, told, related=related)
+    else:
+        yield from _of_the_stage(context, entry, related)
+
+
+def _of_the_stage(context: Context, entry: Entry, related: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield a finding at a stage that the release has no pass for."""
+    now = order(context.known.version)
+    has_two = now >= order(_TWO)
+    if context.stage in ({1, 2, 3} if has_two else {1, 3}):
+        return
+    if now < order(_LOGGED):
+        told = say(
+            "DeepCompile is for ZeRO stage 1 and 3: at stage {stage} `engine.compile()` raises an AssertionError",
+            stage=context.stage,
+        )
+        yield context.finding(entry, told, severity=Severity.ERROR, effect=Effect.CRASH, related=related)
+        return
+    stages = say("1 to 3") if has_two else say("1 and 3")
+    told = say(
+        "DeepCompile is for ZeRO stage {stages}; at stage {stage} plain `torch.compile` runs instead",
+        stages=stages,
+        stage=context.stage,
+    )
+    yield context.finding(entry, told, related=related)
