@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.diff import findings
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING, Auto, Consumer
 from dsmigrate.languages import say
+from dsmigrate.rules import Effect as RuleEffect
+from dsmigrate.rules import Finding
+from dsmigrate.rules import Severity as RuleSeverity
 from dsmigrate.rules.context import TYPED
 
 
@@ -73,8 +77,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
             advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
+            found=() if begins or not auto.must_match else tuple(_risks(pair, path)),
             tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
+
+
+def _risks(pair: Pair, path: str) -> Iterator[Finding]:
+    """Yield the remark that the value has to be that of an argument, as the advice says."""
+    finding = findings.at(pair.new, pair.new.place(path), RuleEffect.RISKY)
+    if finding is not None and finding.severity is RuleSeverity.INFO:
+        yield finding
 
 
 def _tally(who: str, *, begins: bool) -> str:
