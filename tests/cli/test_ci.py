@@ -34,16 +34,22 @@ class Github:
     """The comments of a pull request behind a server that answers like GitHub's REST interface."""
 
     comments: list[dict[str, Any]] = field(default_factory=list)
+    reviewed: list[dict[str, Any]] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     status: int = 200
     address: str = ""
 
-    def answer(self, method: str, path: str, body: dict[str, str]) -> object:
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> object:
         self.asked.append((method, path.partition("?")[0]))
         if method == "GET":
             page = int(re.search(r"[?&]page=(\d+)", path)[1])  # type: ignore[index]
-            return self.comments[(page - 1) * 100 : page * 100]
+            held = self.reviewed if "/pulls/" in path else self.comments
+            return held[(page - 1) * 100 : page * 100]
+        if path.endswith("/reviews"):
+            assert body["event"] == "COMMENT"
+            self.reviewed += body["comments"]
+            return body
         if method == "POST":
             self.comments.append({"id": len(self.comments) + 1, "user": {"login": BOT}, "body": body["body"]})
             return self.comments[-1]
@@ -230,6 +236,27 @@ def test_of_configs_with_the_same_change_it_is_told_once_with_a_link_to_each(pul
     assert body.count("`zero_optimization.stage`: `2` → `3`") == 1, "the values stand under what names them first"
     at = f"https://github.com/octo/train/blob/{head}"
     assert f"([`zero.json` line 4]({at}/a/zero.json#L4), [`zero3.json` line 5]({at}/b/zero3.json#L5))" in body
+
+
+def test_a_fix_of_changed_lines_is_suggested_once_and_one_of_other_lines_never(
+    pull: Run, github: Github, capsys: Captured
+) -> None:
+    mistyped = STAGE_2.replace("{\n", '{\n  "gradient_cliping": 1.0,\n', 1)
+    base = pull.repository.commit({"new_ds_config.json": mistyped})
+    changed = mistyped.replace('"stage"', '"overlap_com": true,\n    "stage"')
+    pull.event(pull.repository.commit({"new_ds_config.json": changed}), base=base)
+    for _ in range(2):
+        assert run(["ci", "github", "--fail-on", "never"]) == 0
+    (found,) = github.reviewed
+    assert (found["path"], found["line"], found["side"]) == ("new_ds_config.json", 5, "RIGHT")
+    assert "start_line" not in found
+    assert found["body"].startswith("[DS101](")
+    assert found["body"].endswith('\n\n```suggestion\n    "overlap_comm": true,\n```\n')
+    assert capsys.readouterr().err.splitlines() == [
+        "comment on the pull request: created",
+        "suggested 1 fix at changed lines",
+        "comment on the pull request: left as it was",
+    ]
 
 
 def test_an_added_config_that_deepspeed_rejects_is_said_to_be(pull: Run, github: Github) -> None:
