@@ -18,7 +18,7 @@ from dsmigrate.knowledge.elsewhere import of_trainer, only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
-from dsmigrate.launchers.shell import Command, Word, scan
+from dsmigrate.launchers.shell import Word, scan
 from dsmigrate.rules import Arguments
 
 _MOST = 5_000
@@ -210,19 +210,19 @@ def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
         yield from _of_yaml(text, name, file.parent, named)
     if kind == "yaml" and (inner := _INNER.search(text)) is not None:
         yield _Given(Arguments(name, {}), file.parent, (("", inner[1]),), resolved(file))
-    if kind:
-        variables = variables_of(text, kind)
-        for region in regions(text, kind):
-            for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
-                yield _of_command(
-                    command, f"{name}:{text.count(chr(10), 0, command.start) + 1}", file.parent, variables
-                )
+    for given in of_launches(text, name):
+        paths = [(flag, value) for flag, value in given.values.items() if value and "." in value]
+        yield _Given(given, file.parent, tuple(paths))
 
 
-def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:
-    values = _values(command.words, variables)
-    paths = [(name, value) for name, value in values.items() if value and "." in value]
-    return _Given(Arguments(place, values), folder, tuple(paths))
+def of_launches(text: str, name: str) -> Iterator[Arguments]:
+    """Yield the arguments of every command of a shell script, Makefile or other launcher, with its place."""
+    kind = kind_of(PurePosixPath(name).name, text.partition("\n")[0])
+    variables = variables_of(text, kind) if kind else {}
+    for region in regions(text, kind) if kind else ():
+        for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
+            place = f"{name}:{text.count(chr(10), 0, command.start) + 1}"
+            yield Arguments(place, _values(command.words, variables))
 
 
 def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str | None]:

@@ -54,7 +54,11 @@ something is not, or the result would be refused, 2 nothing could be converted.
 @click.option(
     "--set", "given", multiple=True, metavar="KEY=VALUE", help="Value of a key, or of an argument; JSON or text."
 )
-@click.option("--arguments", metavar="FILE|JSON", help='Training script, or its arguments, that fill "auto".')
+@click.option(
+    "--arguments",
+    metavar="FILE|JSON|FLAGS",
+    help='Training script, launch script, or the arguments themselves, that fill "auto".',
+)
 @click.option(
     "--carry", type=click.Choice(CARRYING), default="auto", show_default=True, help="How Accelerate gets a config."
 )
@@ -172,7 +176,7 @@ def _arguments(asked: str | None) -> Arguments:
     if asked is None:
         return Arguments({})
     try:
-        if asked.lstrip().startswith("{"):
+        if asked.lstrip().startswith(("{", "-")):
             return of_text(asked)
         return read_arguments(asked, text_of(asked, read(Path(asked))))
     except SourceError as error:
