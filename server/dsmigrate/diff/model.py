@@ -88,8 +88,8 @@ class Explained:
 
     ``advice`` is what to do about it. ``brief`` is the message in a few words, for the verdict: "effective batch
     64 → 128"; "" for what the verdict need not name. Of what has a ``tally``, such as "left to Accelerate: {values}" or
-    "findings gone: {count}", the verdict gives the number and nothing else. ``found`` are the findings of the new side
-    that it tells, which nothing else has to tell again.
+    "findings gone: {count}", the verdict gives the number and nothing else. ``found`` are the findings of a side that
+    it tells, which nothing else has to tell again.
     """
 
     code: str

@@ -28,7 +28,7 @@ class Pair:
         self.acts = False
         """Whether an explanation before this one has told of something that is not nothing; kept by ``run``."""
         self.found: set[Finding] = set()
-        """The findings of the new side that an explanation before this one has told; kept by ``run``."""
+        """The findings of a side that an explanation before this one has told; kept by ``run``."""
         self.mentioned: set[str] = set()
         """Those, and the paths of mere remarks about validity."""
         self._untold: tuple[int, bool] | None = None

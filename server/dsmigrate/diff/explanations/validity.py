@@ -100,7 +100,8 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
     for path, finding in findings.only(pair.old, pair.new):
         if findings.is_of_releases(pair, finding) or not findings.matters(pair, path, finding):
             continue
-        if finding.severity is RuleSeverity.INFO and path in pair.claimed:  # what changes there is told
+        is_remark = finding.severity is RuleSeverity.INFO and path in pair.claimed  # what changes there is told
+        if is_remark or finding in pair.found:
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         fixed = broken and not pair.new.is_rejected
