@@ -34,16 +34,22 @@ class Github:
     """The comments of a pull request behind a server that answers like GitHub's REST interface."""
 
     comments: list[dict[str, Any]] = field(default_factory=list)
+    reviewed: list[dict[str, Any]] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     status: int = 200
     address: str = ""
 
-    def answer(self, method: str, path: str, body: dict[str, str]) -> object:
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> object:
         self.asked.append((method, path.partition("?")[0]))
         if method == "GET":
             page = int(re.search(r"[?&]page=(\d+)", path)[1])  # type: ignore[index]
-            return self.comments[(page - 1) * 100 : page * 100]
+            held = self.reviewed if "/pulls/" in path else self.comments
+            return held[(page - 1) * 100 : page * 100]
+        if path.endswith("/reviews"):
+            assert body["event"] == "COMMENT"
+            self.reviewed += body["comments"]
+            return body
         if method == "POST":
             self.comments.append({"id": len(self.comments) + 1, "user": {"login": BOT}, "body": body["body"]})
             return self.comments[-1]
@@ -212,9 +218,54 @@ def test_what_breaks_fails_the_run_unless_told_otherwise(
     pull.event(pull.repository.commit({"ds_config.json": BROKEN}))
     assert run(["ci", "github", "--no-comment", *flags]) == code
     out = capsys.readouterr().out
-    assert re.search(r"^::error file=ds_config.json,line=4,endLine=4,.*title=DS", out, re.MULTILINE)
+    assert re.search(r"^::error file=ds_config.json,line=4,endLine=4,.*title=DF110", out, re.MULTILINE)
     assert "worst=breaking" in pull.read("GITHUB_OUTPUT")
-    assert "- **error** [DS" in pull.read("GITHUB_STEP_SUMMARY")
+    summary = pull.read("GITHUB_STEP_SUMMARY")
+    code = re.search(r"This change makes the config invalid: .* \((DS\d+)\)", summary)
+    assert code is not None
+    assert out.count(code[1]) == summary.count(f"({code[1]})") == 1, "a finding is told once"
+
+
+def test_of_configs_with_the_same_change_it_is_told_once_with_a_link_to_each(pull: Run, github: Github) -> None:
+    base = pull.repository.commit({"a/zero.json": STAGE_2, "b/zero3.json": "\n" + STAGE_2})
+    head = pull.repository.commit({"a/zero.json": STAGE_3, "b/zero3.json": "\n" + STAGE_3})
+    pull.event(head, base=base)
+    assert run(["ci", "github", "--fail-on", "never"]) == 0
+    body = github.comments[0]["body"]
+    assert body.count("<details open><summary><code>a/zero.json</code>, <code>b/zero3.json</code>: ") == 1
+    assert body.count("`zero_optimization.stage`: `2` → `3`") == 1, "the values stand under what names them first"
+    at = f"https://github.com/octo/train/blob/{head}"
+    assert f"([`zero.json` line 4]({at}/a/zero.json#L4), [`zero3.json` line 5]({at}/b/zero3.json#L5))" in body
+
+
+def test_a_fix_of_changed_lines_is_suggested_once_and_one_of_other_lines_never(
+    pull: Run, github: Github, capsys: Captured
+) -> None:
+    mistyped = STAGE_2.replace("{\n", '{\n  "gradient_cliping": 1.0,\n', 1)
+    base = pull.repository.commit({"new_ds_config.json": mistyped})
+    changed = mistyped.replace('"stage"', '"overlap_com": true,\n    "stage"')
+    pull.event(pull.repository.commit({"new_ds_config.json": changed}), base=base)
+    for _ in range(2):
+        assert run(["ci", "github", "--fail-on", "never"]) == 0
+    (found,) = github.reviewed
+    assert (found["path"], found["line"], found["side"]) == ("new_ds_config.json", 5, "RIGHT")
+    assert "start_line" not in found
+    assert found["body"].startswith("[DS101](")
+    assert found["body"].endswith('\n\n```suggestion\n    "overlap_comm": true,\n```\n')
+    assert capsys.readouterr().err.splitlines() == [
+        "comment on the pull request: created",
+        "suggested 1 fix at changed lines",
+        "comment on the pull request: left as it was",
+    ]
+
+
+def test_an_added_config_that_deepspeed_rejects_is_said_to_be(pull: Run, github: Github) -> None:
+    pull.event(pull.repository.commit({"new/ds_config.json": STAGE_2.replace('"stage": 2', '"stage": 2, "x": 1')}))
+    assert run(["ci", "github"]) == 1
+    body = github.comments[0]["body"]
+    assert "- **`new/ds_config.json`**: The config is added: ZeRO-2 · fp32 · batch 8. DeepSpeed rejects it" in body
+    assert "<details open><summary>1 finding in these configs besides</summary>" in body
+    assert "- **error** [DS101]" in body
 
 
 def test_only_what_the_pull_request_adds_counts_and_the_base_may_have_moved_on(pull: Run, capsys: Captured) -> None:
@@ -331,7 +382,7 @@ def test_nothing_in_a_file_name_or_a_value_becomes_a_command_or_markdown(pull: R
 def test_a_large_report_fits_into_a_comment(pull: Run, github: Github) -> None:
     many = {f"configs/ds_{number}.json": STAGE_2 for number in range(120)}
     base = pull.repository.commit(dict(many))
-    head = pull.repository.commit({name: STAGE_3.replace("8", "64") for name in many})
+    head = pull.repository.commit({name: STAGE_3.replace("8", f"{64 + at}") for at, name in enumerate(many)})
     pull.event(head, base=base)
     assert run(["ci", "github", "--fail-on", "never"]) == 0
     body = github.comments[0]["body"]

@@ -168,6 +168,37 @@ def test_arguments_are_read_from_scripts_yaml_and_json() -> None:
     assert of_text('{"bf16": true}').values == {"bf16": True}
 
 
+def test_arguments_are_read_from_launch_lines() -> None:
+    launch = (
+        "LR=2e-5\nexport X=1\ndeepspeed --num_gpus 8 train.py \\\n  --learning_rate $LR --bf16 True --fp16=false \\\n"
+        "  --per-device-train-batch-size 4 --warmup_ratio 0.03 --max_steps 1000 --weight_decay $WD --output_dir out\n"
+    )
+    found = read_arguments("run.sh", launch)
+    assert found.values == {
+        "learning_rate": 2e-5,
+        "bf16": True,
+        "fp16": False,
+        "per_device_train_batch_size": 4,
+        "warmup_ratio": 0.03,
+        "max_steps": 1000,
+    }
+    assert found.of_trainer
+    assert not found.defaults_hold, "the script may have defaults of its own"
+    assert of_text("--bf16 --learning_rate 1e-4").values == {"bf16": True, "learning_rate": 1e-4}
+    with pytest.raises(ConvertError, match=r"different arguments: run\.sh:3, run\.sh:6"):
+        read_arguments("run.sh", f"{launch}deepspeed train.py --learning_rate 1\n")
+    with pytest.raises(ConvertError, match="no command gives"):
+        read_arguments("run.sh", "echo\n")
+
+
+@pytest.mark.parametrize(("asked", "steps"), [({}, 30), ({"warmup_steps": 0}, 30), ({"warmup_steps": 7}, 7)])
+def test_a_ratio_of_warm_up_is_a_number_of_steps(asked: dict[str, int], steps: int) -> None:
+    config = b'{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}, "train_batch_size": 8}'
+    known = Arguments({"warmup_ratio": 0.03, "max_steps": 1000, **asked}, of_trainer=True)
+    found = convert(Request("ds.json", config, Form.DEEPSPEED, arguments=known))
+    assert found.config["scheduler"]["params"] == {"warmup_num_steps": steps}
+
+
 TRAINER = "TrainingArguments(output_dir='x', per_device_train_batch_size=2, max_grad_norm=0.3, bf16=True)\n"
 LAUNCHED = b"distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 2\n"
 

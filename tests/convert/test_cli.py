@@ -33,7 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 def test_the_result_goes_to_stdout_and_the_talk_to_stderr(capsys: Captured) -> None:
-    assert run(["convert", "ds_config.json", "--to", "accelerate", "--world-size", "2"]) == 1
+    asked = ["convert", "ds_config.json", "--to", "accelerate", "--carry", "fields", "--world-size", "2"]
+    assert run(asked) == 1
     out, err = capsys.readouterr()
     assert "  zero_stage: 3\n" in out
     assert "num_processes: 2\n" in out
@@ -49,8 +50,26 @@ def test_notes_name_a_file_by_its_shortest_path(
     inner.mkdir()
     for here, name in ((folder, "ds_config.json"), (inner, os.path.join(os.pardir, "ds_config.json"))):  # noqa: PTH118
         monkeypatch.chdir(here)
-        assert run(["convert", str(folder / "ds_config.json"), "--to", "accelerate"]) == 1
+        assert run(["convert", str(folder / "ds_config.json"), "--to", "accelerate", "--carry", "fields"]) == 1
         assert f"  {name}:3: [CV203] " in capsys.readouterr().err
+
+
+def test_yaml_names_the_config_whose_keys_have_no_field(folder: Path, capsys: Captured) -> None:
+    keys = '"train_micro_batch_size_per_gpu": 4, "optimizer": {"type": "AdamW", "params": {"lr": 3e-5}}'
+    (folder / "zero2.json").write_text(f'{{{keys}, "zero_optimization": {{"stage": 2, "overlap_comm": true}}}}')
+    (folder / "fields.json").write_text('{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}')
+    assert run(["convert", "zero2.json", "--to", "accelerate", "--world-size", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "deepspeed_config:\n  deepspeed_config_file: zero2.json\n" in out
+    assert "mixed_precision" not in out
+    assert "[CV208] the YAML names zero2.json: 4 of its keys have no field" in err
+    assert "zero2.json:1: [CV209] Accelerate makes the optimizer of the file: pass accelerate.utils.DummyOptim" in err
+    assert run(["convert", "fields.json", "--to", "accelerate", "--world-size", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "  zero_stage: 2\n" in out
+    assert err == ""
+    assert run(["convert", "zero2.json", "--to", "accelerate", "--set", "zero_optimization.stage=1"]) == 1
+    assert "  zero_stage: 1\n" in capsys.readouterr().out, "the file does not say what was set"
 
 
 @pytest.mark.usefixtures("folder")
@@ -75,7 +94,7 @@ def test_the_json_is_as_its_schema_says(capsys: Captured, source: str, target: s
 def test_write_edits_the_file_that_is_there(folder: Path, capsys: Captured) -> None:
     target = folder / "accelerate_config.yaml"
     target.write_text("# ours\nmachine_rank: 0\n")
-    assert run(["convert", "ds_config.json", "--to", "accelerate", "--write"]) == 1
+    assert run(["convert", "ds_config.json", "--to", "accelerate", "--carry", "fields", "--write"]) == 1
     assert capsys.readouterr().out == ""
     assert target.read_text().startswith("# ours\nmachine_rank: 0\n")
     assert "deepspeed_config:\n  zero_stage: 3\n" in target.read_text()

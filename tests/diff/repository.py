@@ -42,10 +42,10 @@ class Repository:
         made.git("init", "--quiet", "--initial-branch=main")
         return made
 
-    def git(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run git in the folder."""
-        command = ["git", "-C", str(self.folder), *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, env=environment())
+    def git(self, *arguments: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run git in the folder, with environment variables added."""
+        command, around = ["git", "-C", str(self.folder), *arguments], {**environment(), **variables}
+        ran = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, env=around)
         assert not check or ran.returncode == 0, ran.stderr
         return ran
 

@@ -279,9 +279,10 @@ def test_outside_of_a_repository_git_says_so(tmp_path: Path, monkeypatch: pytest
         changed("HEAD~1..HEAD", tmp_path)
 
 
-def with_driver(repository: Repository) -> None:
+def with_driver(repository: Repository, *, pager: bool = True) -> None:
     repository.put({".gitattributes": "*.json diff=deepspeed\n*.hjson diff=deepspeed\n"})
-    repository.git("config", "diff.deepspeed.command", f"{DSMIGRATE} diff --git-driver")
+    around = "GIT_PAGER_IN_USE=1 NO_COLOR=1 " if pager else ""
+    repository.git("config", "diff.deepspeed.command", f"{around}{DSMIGRATE} diff --git-driver")
 
 
 def test_git_diff_shows_what_a_change_does_and_the_lines_of_other_files(repository: Repository) -> None:
@@ -295,6 +296,17 @@ def test_git_diff_shows_what_a_change_does_and_the_lines_of_other_files(reposito
     assert "renamed old_name.json → configs/new name é.json\n" in out
     assert '--- a/package.json\n+++ b/package.json\n@@ -1 +1 @@\n-{"name": "web", "version": "1.0.0"}\n' in out
     assert "-2\n\\ No newline at end of file\n+3\n" in out
+
+
+def test_what_git_diff_writes_to_a_file_is_a_patch(repository: Repository) -> None:
+    with_driver(repository, pager=False)
+    branches(repository)
+    patch = repository.folder / "x.patch"
+    patch.write_bytes(repository.git("diff", "-M", "main", "feature").stdout.encode())
+    assert "rename to" in patch.read_text(encoding="utf-8")
+    repository.git("checkout", "--quiet", "main")
+    repository.git("apply", "--index", "x.patch")
+    assert repository.git("diff", "--no-ext-diff", "--cached", "feature").stdout == ""
 
 
 def test_git_log_and_show_take_the_driver_when_asked(repository: Repository) -> None:

@@ -30,7 +30,8 @@ def test_after_it_git_diff_says_what_a_change_does(repository: Repository, capsy
     out = capsys.readouterr().out
     assert "set diff.deepspeed.command to: " in out
     assert "added to .gitattributes, which is to be committed: *.json diff=deepspeed" in out
-    assert "zero_optimization.stage: 2 → 3" in repository.git("diff").stdout
+    shown = repository.git("diff", GIT_PAGER_IN_USE="1", NO_COLOR="1").stdout
+    assert "zero_optimization.stage: 2 → 3" in shown
 
 
 def test_textconv_takes_the_place_of_the_command(repository: Repository, capsys: Captured) -> None:

@@ -107,7 +107,7 @@ def test_accelerate_reads_the_fields_of_yaml_as_the_config_that_we_read_from_the
     carried: Counter[str] = Counter()
     for name, config in configs():
         try:
-            result = converted(config, Form.ACCELERATE)
+            result = converted(config, Form.ACCELERATE, into=Target(carrying="fields"))
         except ConvertError:
             continue
         text = result.written.text

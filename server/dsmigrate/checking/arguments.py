@@ -231,13 +231,20 @@ def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
         yield from _of_yaml(text, name, file.parent, named)
     if kind == "yaml" and (inner := _INNER.search(text)) is not None:
         yield _Given(Arguments(name, {}), file.parent, (("", inner[1]),), resolved(file))
-    if kind:
-        variables = variables_of(text, kind)
-        for region in regions(text, kind):
-            for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
-                yield _of_command(
-                    command, f"{name}:{text.count(chr(10), 0, command.start) + 1}", file.parent, variables
-                )
+    yield from _of_launches(text, name, file.parent)
+
+
+def of_launches(text: str, name: str) -> Iterator[Arguments]:
+    """Yield the arguments of every command of a shell script, Makefile or other launcher, with its place."""
+    return (found.arguments for found in _of_launches(text, name, Path()))
+
+
+def _of_launches(text: str, name: str, folder: Path) -> Iterator[_Given]:
+    kind = kind_of(PurePosixPath(name).name, text.partition("\n")[0])
+    variables = variables_of(text, kind) if kind else {}
+    for region in regions(text, kind) if kind else ():
+        for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
+            yield _of_command(command, f"{name}:{text.count(chr(10), 0, command.start) + 1}", folder, variables)
 
 
 def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:

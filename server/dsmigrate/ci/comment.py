@@ -1,4 +1,4 @@
-"""The one comment of a pull request: made once, changed afterwards."""
+"""The one comment of a pull request, made once and changed afterwards, and the suggestions at its lines."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from dsmigrate.ci.suggest import Suggestion
 
 LIMIT = 65_000
 """Characters; GitHub takes 65 536."""
@@ -48,10 +50,10 @@ class Api:
         A comment of ``author`` that begins with the marker is changed; nobody else's is touched. Where there is none,
         one is made if it is ``needed``. Raises CommentError.
         """
-        for comment in self._comments(number):
+        for comment in self._listed(f"issues/{number}/comments"):
             who = comment.get("user") or {}
             if who.get("login") == self.author and str(comment.get("body", "")).startswith(marker):
-                if str(comment["body"]).replace("\r\n", "\n").strip() == body.strip():
+                if _plain(comment["body"]) == body.strip():
                     return Posted.SAME
                 self._ask("PATCH", f"issues/comments/{int(comment['id'])}", {"body": body})
                 return Posted.UPDATED
@@ -60,16 +62,27 @@ class Api:
         self._ask("POST", f"issues/{number}/comments", {"body": body})
         return Posted.CREATED
 
-    def _comments(self, number: int) -> Iterator[dict[str, Any]]:
+    def suggest(self, number: int, commit: str, found: Sequence[Suggestion]) -> int:
+        """Write as one review those suggestions that are not there yet, and return how many; raises CommentError."""
+        if not found:
+            return 0
+        there = {(one.get("path"), _plain(one.get("body"))) for one in self._listed(f"pulls/{number}/comments")}
+        comments = [_placed(one) for one in found if (one.path, _plain(one.body)) not in there]
+        if comments:
+            body = {"commit_id": commit, "event": "COMMENT", "comments": comments}
+            self._ask("POST", f"pulls/{number}/reviews", body)
+        return len(comments)
+
+    def _listed(self, path: str) -> Iterator[dict[str, Any]]:
         for page in range(1, _PAGES + 1):
-            found = self._ask("GET", f"issues/{number}/comments?per_page={_PAGE}&page={page}")
+            found = self._ask("GET", f"{path}?per_page={_PAGE}&page={page}")
             if not isinstance(found, list):
                 raise CommentError("GitHub answers with something that is no list of comments")
             yield from (comment for comment in found if isinstance(comment, dict))
             if len(found) < _PAGE:
                 return
 
-    def _ask(self, method: str, path: str, body: dict[str, str] | None = None) -> object:
+    def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> object:
         if not _REPOSITORY.fullmatch(self.repository):
             raise CommentError(f"{self.repository!r} is no repository")
         if not self.address.startswith(("https://", "http://localhost", "http://127.0.0.1")):
@@ -95,3 +108,13 @@ class Api:
             raise CommentError(f"GitHub answers {error.code} to {method} {path.partition('?')[0]}{why}") from None
         except (OSError, ValueError) as error:
             raise CommentError(f"GitHub cannot be asked: {error}") from None
+
+
+def _plain(body: object) -> str:
+    """Return the text of a comment, whose line ends GitHub changes."""
+    return str(body).replace("\r\n", "\n").strip()
+
+
+def _placed(one: Suggestion) -> dict[str, object]:
+    several = {"start_line": one.first, "start_side": "RIGHT"} if one.first < one.last else {}
+    return {"path": one.path, "body": one.body, "line": one.last, "side": "RIGHT", **several}

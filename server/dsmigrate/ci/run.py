@@ -29,13 +29,29 @@ class Ran:
 
     def annotations(self) -> str:
         """Return the workflow commands, findings first."""
-        return findings_format.render(self.checked) + github.render(self.outcomes)
+        return findings_format.render(self._untold()) + github.render(self.outcomes)
 
     def report(self, *, link: markdown.Link | None = None, marker: bool = False, limit: int | None = None) -> str:
         """Return the report as Markdown: comparisons, then findings; at most ``limit`` characters."""
-        found = _findings(self.checked, link)
+        found = _findings(self._untold(), link)
         room = None if limit is None else limit - len(found)
         return markdown.render_all(self.outcomes, link=link, marker=marker, limit=room) + found
+
+    def _untold(self) -> tuple[Checked, ...]:
+        """Return the findings that no comparison tells."""
+        told = {
+            (outcome.entry.path, finding.code, finding.start)
+            for outcome in self.outcomes
+            if outcome.compared is not None
+            for said in outcome.compared.result.explained
+            for finding in said.found
+        }
+        return tuple(
+            replace(
+                entry, findings=tuple(one for one in entry.findings if (entry.name, one.code, one.start) not in told)
+            )
+            for entry in self.checked
+        )
 
     def exit_code(self, fail_on: str) -> int:
         """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
@@ -73,5 +89,7 @@ def _findings(checked: Sequence[Checked], link: markdown.Link | None) -> str:
     if not rows:
         return ""
     more = [f"- {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    title = f"{len(rows)} {'finding' if len(rows) == 1 else 'findings'} in these configs as they are now"
-    return "\n".join((f"\n<details><summary>{title}</summary>", "", *rows[:_SHOWN], *more, "", "</details>", ""))
+    title = f"{len(rows)} {'finding' if len(rows) == 1 else 'findings'} in these configs besides"
+    opened = any(found.severity is Severity.ERROR for entry in checked for found in entry.findings)
+    begin = f"\n<details{' open' if opened else ''}><summary>{title}</summary>"
+    return "\n".join((begin, "", *rows[:_SHOWN], *more, "", "</details>", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,7 @@ import click
 from dsmigrate.ci.comment import LIMIT, Api, CommentError
 from dsmigrate.ci.event import Event, EventError, read_event, revisions
 from dsmigrate.ci.run import Ran, run
+from dsmigrate.ci.suggest import suggestions
 from dsmigrate.cli import terminal
 from dsmigrate.diff.formats import markdown
 from dsmigrate.diff.git import GitError
@@ -52,10 +54,10 @@ def github(  # noqa: PLR0917 - click passes by name
 ) -> int:
     """Check and compare every config that the event of a GitHub Actions run changes.
 
-    Writes annotations to standard output, the report to the summary of the job, and one comment under the pull
-    request, which later runs change. The comment needs GITHUB_TOKEN and `pull-requests: write`; where the pull request
-    comes from a fork it is left out. Nothing of the repository is executed. Exit codes: 0 nothing that reaches
-    --fail-on, 1 something does, 2 it could not be done.
+    Writes annotations to standard output, the report to the summary of the job, one comment under the pull request,
+    which later runs change, and fixes of changed lines as suggestions. The comment needs GITHUB_TOKEN and
+    `pull-requests: write`; where the pull request comes from a fork it is left out. Nothing of the repository is
+    executed. Exit codes: 0 nothing that reaches --fail-on, 1 something does, 2 it could not be done.
     """
     environment = os.environ
     folder = Path(environment.get("GITHUB_WORKSPACE") or ".")
@@ -111,10 +113,14 @@ def _comment(event: Event, outcome: Ran, link: markdown.Link | None, author: str
     body = visible(outcome.report(link=link, marker=True, limit=LIMIT))
     try:
         posted = api.post(event.number, body, markdown.MARKER, needed=bool(outcome.outcomes))
+        terminal.tell(f"comment on the pull request: {posted.value}")
+        written = [replace(one, body=visible(one.body)) for one in suggestions(outcome)]
+        count = api.suggest(event.number, event.head, written)
     except CommentError as error:
-        terminal.tell(f"no comment on the pull request: {error}; the report is in the summary of the job")
+        terminal.tell(f"not written to the pull request: {error}; the report is in the summary of the job")
         return
-    terminal.tell(f"comment on the pull request: {posted.value}")
+    if count:
+        terminal.tell(f"suggested {count} {'fix' if count == 1 else 'fixes'} at changed lines")
 
 
 def _outputs(outcome: Ran) -> str:

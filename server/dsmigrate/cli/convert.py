@@ -55,12 +55,16 @@ something is not, or the result would be refused, 2 nothing could be converted.
 @click.option(
     "--set", "given", multiple=True, metavar="KEY=VALUE", help="Value of a key, or of an argument; JSON or text."
 )
-@click.option("--arguments", metavar="FILE|JSON", help='Training script, or its arguments, that fill "auto".')
+@click.option(
+    "--arguments",
+    metavar="FILE|JSON|FLAGS",
+    help='Training script, launch script, or the arguments themselves, that fill "auto".',
+)
 @click.option(
     "--carry", type=click.Choice(CARRYING), default="auto", show_default=True, help="How Accelerate gets a config."
 )
 @click.option(
-    "--config-name", default=DEFAULT_NAME, show_default=True, metavar="PATH", help="Config that --carry file names."
+    "--config-name", metavar="PATH", help=f"Config that the YAML names; default: FILE if it is one, or {DEFAULT_NAME}."
 )
 @click.option("--line", type=int, metavar="N", help="Line of the place in a script that has several.")
 @click.option("--consumer", metavar="NAME", help="Who reads the result: deepspeed, transformers, accelerate.")
@@ -79,7 +83,7 @@ def command(  # noqa: PLR0917 - click passes by name
     given: tuple[str, ...],
     arguments: str | None,
     carry: str,
-    config_name: str,
+    config_name: str | None,
     line: int | None,
     lang: str | None,
     style: str,
@@ -111,7 +115,7 @@ def command(  # noqa: PLR0917 - click passes by name
                 there=None if separate else _there(path),
                 line=None if source_form.is_script else line,
                 carrying="file" if separate else carry,
-                name=path.as_posix() if separate and path is not None else config_name,
+                name=path.as_posix() if separate and path is not None else config_name or _named(source, source_form),
             ),
             line=line,
         )
@@ -134,6 +138,11 @@ def _source(source: str) -> tuple[str, bytes, Path]:
         return source, read(Path(source)), Path(source).parent
     except SourceError as error:
         raise click.ClickException(f"{source}: {error.message}") from None
+
+
+def _named(source: str, form: Form) -> str:
+    """Return the config file that a target names: the source, if it is a file with a config."""
+    return Path(source).as_posix() if form is Form.DEEPSPEED and source != STDIN else DEFAULT_NAME
 
 
 def _beside(source: str, target: Form) -> Path:
@@ -174,7 +183,7 @@ def _arguments(asked: str | None) -> Arguments:
     if asked is None:
         return Arguments({})
     try:
-        if asked.lstrip().startswith("{"):
+        if asked.lstrip().startswith(("{", "-")):
             return of_text(asked)
         return read_arguments(asked, text_of(asked, read(Path(asked))))
     except SourceError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,11 +64,16 @@ def merge(base: Source, sides: tuple[Source, Source], settings: DiffSettings, fo
 
 
 def drive_git(arguments: Sequence[str], settings: DiffSettings, *, show_all: bool) -> int:
-    """Be git's external diff driver; git takes any exit code but 0 as a crash, so that only wrong usage gives one."""
+    """Be git's external diff driver; git takes any exit code but 0 as a crash, so that only wrong usage gives one.
+
+    What git sends neither to a terminal nor to a pager is a patch, as of any file: ``git diff > x.patch``.
+    """
     from dsmigrate.diff.formats import several  # noqa: PLC0415
 
     try:
-        driven = drive(arguments, settings)
+        has_ids = any(found != "." for found in arguments[2:6:3])  # a difftool has none
+        is_read = sys.stdout.isatty() or os.environ.get("GIT_PAGER_IN_USE") or not has_ids
+        driven = drive(arguments, settings, as_patch=not is_read and "GIT_DIFF_PATH_TOTAL" in os.environ)
     except DriverError as error:
         raise click.UsageError(str(error)) from None
     if driven.outcome is None:

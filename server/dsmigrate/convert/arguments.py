@@ -6,19 +6,26 @@ import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
+from dsmigrate.checking.arguments import of_launches, written
 from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.forms.transformers import arguments_call, known_arguments
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.python_calls import Call, Script
 from dsmigrate.convert.yaml_tree import read as read_yaml
 from dsmigrate.document import parse
+from dsmigrate.knowledge.elsewhere import only_of_trainer
 from dsmigrate.languages import say
+from dsmigrate.launchers.regions import kind_of
 from dsmigrate.rules import Arguments as Given
 from dsmigrate.rules.model import is_true
 
-_MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision"})
+MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision", "warmup_ratio"})
+"""Names that fill "auto" beside the arguments with a default."""
+_SWITCHES = {"": True, "true": True, "false": False, "yes": True, "no": False}
+"""How HfArgumentParser reads a switch, a flag alone too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,14 @@ class Arguments:
 
 
 def read_arguments(name: str, text: str) -> Arguments:
-    """Return what a file says: a script (``.py``), YAML (``.yaml``), or JSON. Raises ConvertError for other text."""
+    """Return what a file says: a script (``.py``), the launch line of a shell script, YAML (``.yaml``), or JSON.
+
+    Raises ConvertError for other text.
+    """
     if name.endswith(".py"):
         return _of_script(Script(text))
+    if kind_of(PurePath(name).name, text.partition("\n")[0]) == "shell":
+        return _of_launches(name, text)
     if name.endswith((".yaml", ".yml")):
         value: object = read_yaml(text).value
     else:
@@ -49,13 +61,13 @@ def read_arguments(name: str, text: str) -> Arguments:
         value = document.value()
     if not isinstance(value, dict):
         raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
-    known = {*transformers()["defaults"], *_MORE}
+    known = {*transformers()["defaults"], *MORE}
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
 
 
 def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
     """Return the values that all of some trainings are given alike."""
-    names = {*transformers()["defaults"], *_MORE}
+    names = {*transformers()["defaults"], *MORE}
     first, *others = ({name: text for name, text in one.values.items() if name in names} for one in trainings)
     alike = {name: text for name, text in first.items() if all(name in one and one[name] == text for one in others)}
     values = {name: _typed(name, text) for name, text in alike.items() if text is not None}
@@ -65,10 +77,33 @@ def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
     return Arguments(values, defaults_hold=whole, of_trainer=of_trainer, place=places)
 
 
-def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of the arguments
-    """Return what a text of a command line or a call stands for."""
+def _of_launches(name: str, text: str) -> Arguments:
+    """Return the arguments of the one launch line that gives any, or of several that give the same."""
+    known = {*transformers()["defaults"], *MORE}
+    launches = [one for one in of_launches(text, name) if not known.isdisjoint(one.values)]
+    if not launches:
+        raise ConvertError(say('no command gives an argument that fills "auto"'))
+    found = [_of_flags(one) for one in launches]
+    if any(one != found[0] for one in found):
+        places = say(", ").join(one.place for one in launches)
+        raise ConvertError(say("commands with different arguments: {places}; give those of one as text", places=places))
+    return found[0]
+
+
+def _of_flags(given: Given) -> Arguments:
+    """Return the values of flags as HfArgumentParser takes them; a script may have other defaults than Transformers."""
+    known = {*transformers()["defaults"], *MORE}
+    told = ((name, value) for name, value in given.values.items() if name in known)
+    values = {name: _typed(name, value) for name, value in told if value is not None}
+    return Arguments(values, of_trainer=not only_of_trainer().isdisjoint(given.values))
+
+
+def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of any type
+    """Return what the text of an argument stands for; a flag without one is a switch."""
     if isinstance(transformers()["defaults"].get(name), bool):
         return is_true(text)
+    if text.lower() in _SWITCHES:
+        return _SWITCHES[text.lower()]
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -76,7 +111,9 @@ def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of the argume
 
 
 def of_text(text: str) -> Arguments:
-    """Return what JSON on the command line says; raises ConvertError for text that is no object."""
+    """Return what JSON or flags on the command line say; raises ConvertError for text that is neither."""
+    if text.lstrip().startswith("-"):
+        return _of_flags(written(text))
     try:
         value = json.loads(text)
     except ValueError as error:

@@ -100,7 +100,8 @@ def _steps(known: Known) -> int:
 
 
 def _warmup(known: Known) -> int:
-    asked = known.arguments.get("warmup_steps") or known.arguments.get("warmup_ratio") or known.number("warmup_steps")
+    is_ratio = "warmup_ratio" in known.arguments and not known.arguments.get("warmup_steps")
+    asked = known.number("warmup_ratio" if is_ratio else "warmup_steps")
     return max(1, int(asked) if asked >= 1 or asked <= 0 else math.ceil(asked * _steps(known)))
 
 

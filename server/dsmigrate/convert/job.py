@@ -11,7 +11,7 @@ from typing import Any
 from dsmigrate.checking.evidence import release_for
 from dsmigrate.checking.job import facts as facts_of
 from dsmigrate.convert import tree
-from dsmigrate.convert.arguments import Arguments
+from dsmigrate.convert.arguments import MORE, Arguments
 from dsmigrate.convert.autos import introduce, settle, with_values
 from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Settings, Target, Written
@@ -109,7 +109,7 @@ def convert(request: Request) -> Converted:
     if request.target not in {Form.DEEPSPEED, Form.DICT}:  # a config itself carries "auto" for whoever reads it
         settings = with_values(settings, known, consumer, given)
     config, written, made = _write(settings, known, consumer, request, given)
-    document, findings = validated(request, written.text, consumer, known, config)
+    document, findings = validated(request, written, consumer, known, config)
     return Converted(settings, written, config, consumer, known.version, document, findings, made)
 
 
@@ -135,7 +135,7 @@ def _given(request: Request) -> tuple[dict[tuple[str | int, ...], Any], dict[str
     overrides: dict[tuple[str | int, ...], Any] = {}
     arguments: dict[str, Any] = {}
     known = knowledge()
-    names = {*transformers()["defaults"], "hidden_size", "world_size", "total_num_steps", "mixed_precision"}
+    names = {*transformers()["defaults"], *MORE}
     for name, value in request.given.items():
         if name in names and known.key(name) is None:
             arguments[name] = value
@@ -231,10 +231,11 @@ def _to_accelerate(
             raise ConvertError(
                 say("a YAML file of Accelerate holds fields, or the name of a config: --carry fields or file")
             )
-        if carrying == "file":
-            settled = settle(settings, known, consumer, given)
-            return settled.config, write_by_file(settings, into.name, into.there)
-        return settings.config, write_fields(settings, settings.config, known, into.there)
+        fields = None if carrying == "file" else write_fields(settings, settings.config, known, into.there)
+        if fields is not None and (carrying == "fields" or not _keeps_more(settings, fields, known, consumer, given)):
+            return settings.config, fields
+        settled = settle(settings, known, consumer, given)
+        return settled.config, write_by_file(settings, settled.config, into, fields)
     from dsmigrate.convert.forms.plugin import write_plugin  # noqa: PLC0415
 
     config = settings.config
@@ -251,15 +252,29 @@ def _to_accelerate(
     return config, replace(written, notes=(*notes, *written.notes))
 
 
+def _keeps_more(
+    settings: Settings, fields: Written, known: Knowledge, consumer: Consumer, given: Mapping[str, Any]
+) -> bool:
+    """Return whether the file of the settings, as it is, says to Accelerate what its fields would lose."""
+    if settings.form is not Form.DEEPSPEED or "zero_optimization" not in settings.config:
+        return False
+    try:
+        settled = settle(settings, known, consumer, given)
+    except ConvertError:
+        return False
+    is_lost = any(note.kind is not Kind.TOLD for note in fields.notes)
+    return is_lost and tree.same(settled.config, parse(settings.text).value())
+
+
 def validated(
-    request: Request, text: str, consumer: Consumer, known: Knowledge, config: Config
+    request: Request, written: Written, consumer: Consumer, known: Knowledge, config: Config
 ) -> tuple[Document, tuple[Finding, ...]]:
     """Read a result again, and return its document with what the rules say of it.
 
     Raises ConvertError, which is an error of ours, where a form that carries everything reads back as something else.
     """
-    folder = request.folder
-    if request.into.carrying == "file" and request.target is not Form.DEEPSPEED:
+    folder, text = request.folder, written.text
+    if (written.names_file or request.into.carrying == "file") and request.target is not Form.DEEPSPEED:
         document = parse(json.dumps(config, indent=2, default=str))  # of the file that the form names
         return document, _findings(document, request, known, consumer, ())
     result = read(request.target, Input(text, folder, request.into.line, consumer=consumer))

@@ -138,11 +138,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A target: its text, what is printed beside it (arguments for the Trainer), and what was not carried over."""
+    """A target: its text, what is printed beside it (arguments for the Trainer), and what was not carried over.
+
+    ``names_file`` is whether it names a config file in place of what that says.
+    """
 
     text: str
     notes: tuple[Note, ...] = ()
     beside: str = ""
+    names_file: bool = False
 
 
 class ConvertError(ValueError):

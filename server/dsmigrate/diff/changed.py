@@ -19,7 +19,8 @@ from dsmigrate.editing.view import View
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
-from dsmigrate.rules import Settings
+from dsmigrate.languages import say
+from dsmigrate.rules import Effect, Settings, Severity
 from dsmigrate.settings.diff import DiffSettings
 
 _FILE = "100"
@@ -156,7 +157,12 @@ def _alone(entry: Entry, settings: DiffSettings, versions: Versions) -> Outcome:
     release = asked_for or settings.check.version or release_for(side.folder or Path()).value
     consumer = settings.check.consumer or Consumer(consumer_for(document, side.folder).value)
     asked = Settings(version=release, consumer=consumer, facts=facts(settings.check))
-    return Outcome(entry, None, note=summary(View(document, asked, folder=side.folder)))
+    view = View(document, asked, folder=side.folder)
+    is_refused = entry.new is not None and any(
+        finding.severity is Severity.ERROR and finding.effect is Effect.REJECTED for finding in view.findings
+    )
+    note = summary(view)
+    return Outcome(entry, None, note=say("{note}. DeepSpeed rejects it", note=note) if is_refused else note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from dsmigrate.document import Path
+from dsmigrate.rules import Finding
 
 
 class Effect(enum.Enum):
@@ -87,7 +88,8 @@ class Explained:
 
     ``advice`` is what to do about it. ``brief`` is the message in a few words, for the verdict: "effective batch
     64 → 128"; "" for what the verdict need not name. Of what has a ``tally``, such as "left to Accelerate: {values}" or
-    "findings gone: {count}", the verdict gives the number and nothing else.
+    "findings gone: {count}", the verdict gives the number and nothing else. ``found`` are the findings of a side that
+    it tells, which nothing else has to tell again.
     """
 
     code: str
@@ -98,6 +100,7 @@ class Explained:
     advice: str = ""
     brief: str = ""
     tally: str = ""
+    found: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.knowledge import MISSING
 from dsmigrate.languages import say
+from dsmigrate.rules import Finding
 from dsmigrate.rules.context import UNKNOWN
 
 
@@ -26,6 +27,8 @@ class Pair:
         """The paths of the changes that an explanation before this one has told; kept by ``run``."""
         self.acts = False
         """Whether an explanation before this one has told of something that is not nothing; kept by ``run``."""
+        self.found: set[Finding] = set()
+        """The findings of a side that an explanation before this one has told; kept by ``run``."""
         self.mentioned: set[str] = set()
         """Those, and the paths of mere remarks about validity."""
         self._untold: tuple[int, bool] | None = None
@@ -97,9 +100,10 @@ class Pair:
         advice: str = "",
         brief: str = "",
         tally: str = "",
+        found: tuple[Finding, ...] = (),
     ) -> Explained:
         """Return what the current explanation says about the changes at ``paths``, the first of which it is about."""
-        return Explained(self.code, paths, effects, severity, say(message), say(advice), say(brief), say(tally))
+        return Explained(self.code, paths, effects, severity, say(message), say(advice), say(brief), say(tally), found)
 
 
 def _lives(side: Side, path: str) -> bool:

@@ -29,6 +29,7 @@ def compare_views(
         said = list(item.explain(pair))
         found += said
         pair.acts = pair.acts or any(one.severity is not Severity.NONE for one in said)
+        pair.found.update(finding for one in said for finding in one.found)
         pair.mentioned.update(path for one in said for path in one.paths)
         pair.claimed.update(path for one in said if _tells(one) for path in one.paths)
     ordered = tuple(sorted((said for said in found if takes(said.code)), key=_importance))

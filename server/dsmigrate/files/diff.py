@@ -18,17 +18,17 @@ _MANY_LINES = 5000
 """Up to here, lines that occur often (blank ones) are aligned too: slower, and closer to what a person would mark."""
 
 
-def unified(old: str | None, new: str, path: str, *, context: int = 3) -> str:
+def unified(old: str | None, new: str, path: str, *, before: str | None = None, context: int = 3) -> str:
     """Return the unified diff of two texts of the file ``path``, "" when they are equal.
 
-    ``old`` is None for a file that does not exist yet. Only line feeds separate lines, so that files with CRLF line
-    ends patch cleanly.
+    ``old`` is None for a file that does not exist yet, ``before`` the name it had. Only line feeds separate lines, so
+    that files with CRLF line ends patch cleanly.
     """
     if old == new:
         return ""
-    before, after = _LINE.findall(old or ""), _LINE.findall(new)
-    name = "/dev/null" if old is None else _named("a", path)
-    return f"--- {name}\n+++ {_named('b', path)}\n" + "".join(_hunks(before, after, context))
+    lines = _LINE.findall(old or ""), _LINE.findall(new)
+    name = "/dev/null" if old is None else named("a", before or path)
+    return f"--- {name}\n+++ {named('b', path)}\n" + "".join(_hunks(*lines, context))
 
 
 def renamed(diff: str, path: str) -> str:
@@ -36,8 +36,8 @@ def renamed(diff: str, path: str) -> str:
     if not diff:
         return diff
     before, _, hunks = diff.split("\n", 2)
-    name = before.removeprefix("--- ") if before == "--- /dev/null" else _named("a", path)
-    return f"--- {name}\n+++ {_named('b', path)}\n{hunks}"
+    name = before.removeprefix("--- ") if before == "--- /dev/null" else named("a", path)
+    return f"--- {name}\n+++ {named('b', path)}\n{hunks}"
 
 
 def gone_lines(diff: str) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _named(side: str, path: str) -> str:
+def named(side: str, path: str) -> str:
     """Prefix relative paths as git does, quote what git quotes, and mark the end of names with blanks with a tab."""
     name = path.replace(os.sep, "/")
     name = name if name.startswith("/") else f"{side}/{name.removeprefix('./')}"

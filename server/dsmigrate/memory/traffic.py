@@ -84,7 +84,8 @@ class Traffic:
             return f"{number(whole)}Ψ" if whole else "0"
         if not per_batch:
             return f"{number(per_step)}Ψ" if per_step else "0"
-        return f"{number(per_batch)}gΨ" if not per_step else f"({number(per_batch)}g + {number(per_step) or 1})Ψ"
+        rest = number(per_step) or "1"
+        return f"{number(per_batch)}gΨ" if rest == "0" else f"({number(per_batch)}g + {rest})Ψ"
 
     def elements(self, model: Model) -> int | None:
         """Return the elements that a GPU sends in a step, about, an all-reduce counted twice; None without g."""

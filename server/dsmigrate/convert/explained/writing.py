@@ -23,7 +23,12 @@ CODES = (
         "the script as a dictionary.",
         source=("schemas/deepspeed/forms.toml", f"{_PLUGIN}.__post_init__"),
         examples=(
-            Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.ACCELERATE),
+            Example(
+                '{"zero_optimization": {"stage": 2, "overlap_comm": true}}',
+                name=_CONFIG,
+                to=Form.ACCELERATE,
+                carrying="fields",
+            ),
         ),
     ),
     Explained(
@@ -54,6 +59,7 @@ CODES = (
                 '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
                 name=_CONFIG,
                 to=Form.ACCELERATE,
+                carrying="fields",
                 instead='{"zero_optimization": {"stage": 2}}',
             ),
         ),
@@ -69,7 +75,12 @@ CODES = (
         advice="Keep the config with `--carry file`, or `--carry whole` for a plugin, where its section matters.",
         source=(f"{_PLUGIN}.set_mixed_precision",),
         examples=(
-            Example('{"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}}', name=_CONFIG, to=Form.ACCELERATE),
+            Example(
+                '{"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}}',
+                name=_CONFIG,
+                to=Form.ACCELERATE,
+                carrying="fields",
+            ),
         ),
     ),
     Explained(
@@ -86,6 +97,7 @@ CODES = (
                 '{"gradient_clipping": 0, "zero_optimization": {"stage": 2}}',
                 name=_CONFIG,
                 to=Form.ACCELERATE,
+                carrying="fields",
                 instead='{"gradient_clipping": 0.5, "zero_optimization": {"stage": 2}}',
             ),
         ),
@@ -133,10 +145,35 @@ CODES = (
         name="carried-whole",
         kinds=(Kind.TOLD,),
         summary="A config that is written whole, as fields cannot carry it.",
-        why="The plugin takes either its own arguments or a whole config as `hf_ds_config`. Where arguments would "
-        "lose something, the config is written as a dictionary.",
-        advice="Nothing is to be done. `--carry fields` writes arguments all the same, and says what is lost.",
+        why="The plugin takes either its own arguments or a whole config as `hf_ds_config`, and the YAML of "
+        "`accelerate launch` its fields or the name of a config file. If fields would lose something, the plugin gets "
+        "the config as a dictionary and the YAML the name of the file.",
+        advice="Nothing is to be done. `--carry fields` writes fields anyway, and says what is lost. Start `accelerate "
+        "launch` from where you ran the conversion: the name of the file counts from there.",
         source=(f"{_PLUGIN}.__post_init__",),
-        examples=(Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.PLUGIN),),
+        examples=(
+            Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.PLUGIN),
+            Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.ACCELERATE),
+        ),
+    ),
+    Explained(
+        code=codes.STAND_INS,
+        name="stand-ins",
+        kinds=(Kind.TOLD,),
+        summary="An optimizer or scheduler of a config file, for which the script passes a stand-in.",
+        why="Accelerate makes what a config file names. `Accelerator.prepare` raises ValueError for a real optimizer "
+        "or scheduler next to it.",
+        advice="Pass `accelerate.utils.DummyOptim` and `DummyScheduler` to `prepare`, or take the section out of the "
+        "config and keep the script as it is.",
+        source=("accelerate/accelerator.py:Accelerator._prepare_deepspeed",),
+        examples=(
+            Example(
+                '{"zero_optimization": {"stage": 2, "overlap_comm": true}, "optimizer": {"type": "AdamW", "params": '
+                '{"lr": 1e-3}}}',
+                name=_CONFIG,
+                to=Form.ACCELERATE,
+                instead='{"zero_optimization": {"stage": 2, "overlap_comm": true}}',
+            ),
+        ),
     ),
 )

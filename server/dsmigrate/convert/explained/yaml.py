@@ -67,6 +67,7 @@ CODES = (
                 '{"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/local/nvme"}}}',
                 name="ds_config.json",
                 to=Form.ACCELERATE,
+                carrying="fields",
             ),
         ),
         is_checked=True,

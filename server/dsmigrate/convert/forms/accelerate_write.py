@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.convert import codes
 from dsmigrate.convert.facts import accelerate, fields
 from dsmigrate.convert.forms.accelerate import BLOCK, FILE
 from dsmigrate.convert.forms.around import around_notes, carry
-from dsmigrate.convert.model import Config, Kind, Note, Settings, Written
+from dsmigrate.convert.model import Config, Kind, Note, Settings, Target, Written
 from dsmigrate.convert.yaml_text import fresh, merged
 from dsmigrate.knowledge import Knowledge
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 
 _ORDER = (
     "compute_environment",
@@ -40,6 +41,17 @@ _DEFAULTS: dict[str, Any] = {
     "num_machines": 1,
     "use_cpu": False,
 }
+_STAND_INS = {
+    "optimizer": mark(
+        "Accelerate makes the optimizer of the file: pass accelerate.utils.DummyOptim to prepare instead of an "
+        "optimizer, which raises ValueError"
+    ),
+    "scheduler": mark(
+        "Accelerate makes the scheduler of the file: pass accelerate.utils.DummyScheduler to prepare instead of a "
+        "scheduler, which raises ValueError"
+    ),
+}
+"""What changes for a script whose config is a file, by the section."""
 
 
 def write_fields(settings: Settings, config: Config, known: Knowledge, there: str | None) -> Written:
@@ -50,9 +62,21 @@ def write_fields(settings: Settings, config: Config, known: Knowledge, there: st
     return _written(settings, block, top, there, tuple(carried.notes))
 
 
-def write_by_file(settings: Settings, name: str, there: str | None) -> Written:
-    """Return a YAML file that names the config file ``name``; what the file says may not stand in the YAML."""
-    return _written(settings, {FILE: name}, {}, there, ())
+def write_by_file(settings: Settings, config: Config, target: Target, fields: Written | None) -> Written:
+    """Return a YAML file that names the config file of ``target``; what the file says may not stand in the YAML.
+
+    ``fields`` are those that it is written instead of, as they lose something; None where the file was asked for.
+    """
+    notes = [
+        Note(codes.STAND_INS, Kind.TOLD, section, say(message), settings.places.get((section,)))
+        for section, message in _STAND_INS.items()
+        if section in config
+    ]
+    if fields is not None:
+        count = len({note.key for note in fields.notes if note.kind is not Kind.TOLD})
+        message = say("the YAML names {name}: {count} of its keys have no field", name=target.name, count=count)
+        notes.insert(0, Note(codes.CARRIED_WHOLE, Kind.TOLD, FILE, message))
+    return replace(_written(settings, {FILE: target.name}, {}, target.there, tuple(notes)), names_file=True)
 
 
 def _written(

@@ -55,7 +55,7 @@ def known_arguments(script: Script, call: Call) -> tuple[dict[str, Any], bool]:
     An argument that is an expression is not known, and has no default either. Classes of other libraries, and those
     of the script itself, may have other defaults than ``TrainingArguments``.
     """
-    names = transformers()["defaults"]
+    names = {*transformers()["defaults"], "warmup_ratio"}
     given = {name: argument for name, argument in call.arguments.items() if name in names}
     known = {name: argument.value for name, argument in given.items() if argument.value is not EXPRESSION}
     has_defaults = call.name in _SAME_DEFAULTS and call.name not in script.classes

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.diff import findings
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.editing.derived.precision import precision
 from dsmigrate.knowledge import MISSING, Auto, Consumer
 from dsmigrate.languages import say
+from dsmigrate.rules import Effect as RuleEffect
+from dsmigrate.rules import Finding
+from dsmigrate.rules import Severity as RuleSeverity
 from dsmigrate.rules.context import TYPED
 
 
@@ -39,6 +44,13 @@ from dsmigrate.rules.context import TYPED
             '{"train_micro_batch_size_per_gpu": "auto"}',
             '{"train_micro_batch_size_per_gpu": 4}',
             "It is `4` now; before Transformers Trainer filled it in, from TrainingArguments.per_device_train_batch",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
+            "It is `true` now; before Transformers Trainer filled it in, from TrainingArguments.bf16 or bf16_full_eval;"
+            " if it was off, weights, activations and gradients become bf16, with fp32 master weights in the optimizer",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -73,8 +85,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
             advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
+            found=() if begins or not auto.must_match else tuple(_risks(pair, path)),
             tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
+
+
+def _risks(pair: Pair, path: str) -> Iterator[Finding]:
+    """Yield the remark that the value has to be that of an argument, as the advice says."""
+    finding = findings.at(pair.new, pair.new.place(path), RuleEffect.RISKY)
+    if finding is not None and finding.severity is RuleSeverity.INFO:
+        yield finding
 
 
 def _tally(who: str, *, begins: bool) -> str:
@@ -105,11 +125,21 @@ def _begins(pair: Pair, change: Change, auto: Auto) -> str:
 
 def _ends(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.old.context.consumer.title
-    return say(
+    told = say(
         "It is {value} now; before {who} filled it in, from {source}",
         value=_value(change.new, change.new_meant),
         who=who,
         source=auto.source,
+    )
+    kind, _, name = change.path.partition(".")
+    masters = precision(pair.new.context).masters
+    if name != "enabled" or kind not in {"bf16", "fp16"} or change.new_meant is not True or not masters:
+        return told
+    return told + say(
+        "; if it was off, weights, activations and gradients become {kind}, with {masters} master weights in the "
+        "optimizer",
+        kind=kind,
+        masters=masters,
     )
 
 

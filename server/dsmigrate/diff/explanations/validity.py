@@ -49,6 +49,8 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
     for path, finding in findings.only(pair.new, pair.old):
         if findings.is_of_releases(pair, finding) or not findings.matters(pair, path, finding):
             continue
+        if finding in pair.found:
+            continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         worse = broken and not pair.old.is_rejected
         lead = say("New finding: ")
@@ -64,8 +66,13 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=severity,
             message=lead + _text(finding),
-            brief=finding.message if worse else "",
+            brief=finding.message
+            if worse
+            else say("still invalid: {message}", message=finding.message)
+            if broken
+            else "",
             tally="" if worse else say("New findings of the rules: {count}"),
+            found=(finding,),
         )
 
 
@@ -92,6 +99,9 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
     """Yield a message for each finding that only the old side has."""
     for path, finding in findings.only(pair.old, pair.new):
         if findings.is_of_releases(pair, finding) or not findings.matters(pair, path, finding):
+            continue
+        is_remark = finding.severity is RuleSeverity.INFO and path in pair.claimed  # what changes there is told
+        if is_remark or finding in pair.found:
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         fixed = broken and not pair.new.is_rejected
@@ -166,6 +176,7 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
         severity=Severity.WARNING,
         message=say("Neither config runs as it stands: {found}{rest}", found=_text(found[0][1]), rest=rest),
         brief=say("neither config runs as it stands: {message}", message=found[0][1].message),
+        found=(found[0][1],),
     )
 
 

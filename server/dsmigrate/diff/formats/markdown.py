@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -46,7 +47,7 @@ MARKER = "<!-- dsmigrate diff -->"
 def render(compared: Compared, *, show_all: bool = False) -> str:
     """Return the report; what does nothing is folded away, open with ``show_all``."""
     heading = f"### {code(compared.old_name)} → {code(compared.new_name)}"
-    return "\n".join((heading, "", *_lines(compared, show_all=show_all))) + "\n"
+    return "\n".join((heading, "", *_lines([compared], show_all=show_all))) + "\n"
 
 
 def render_all(
@@ -65,13 +66,14 @@ def render_all(
     head = [*((MARKER,) if marker else ()), say("## DeepSpeed configs"), ""]
     if not outcomes:
         return "\n".join((*head, say("No DeepSpeed config is changed."))) + "\n"
+    groups = _alike(outcomes)
     rows = [_row(outcome) for outcome in outcomes]
-    body = [_section(outcome, show_all=show_all, link=link) for outcome in outcomes]
+    body = [_section(group, show_all=show_all, link=link) for group in groups]
     text = "\n".join((*head, *rows, *body)) + "\n"
     left = 0
     while limit is not None and len(text) > limit and body:
         body.pop()
-        left += 1
+        left += len(groups[len(body)])
         note = say(
             "\n*The details of {left} {en_word} do not fit here.*",
             left=left,
@@ -86,14 +88,26 @@ def _row(outcome: Outcome) -> str:
     return f"- **{code(outcome.title)}**{moved}: {message(outcome.verdict)}"
 
 
-def _section(outcome: Outcome, *, show_all: bool, link: Link | None) -> str:
-    compared = outcome.compared
-    if compared is None or not compared.result.explained:
+def _alike(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Return the outcomes with those together of which the same is said."""
+    groups: dict[object, list[Outcome]] = {}
+    for outcome in outcomes:
+        compared = outcome.compared
+        said = outcome.entry.path if compared is None else tuple(_lines([compared], show_all=False))
+        groups.setdefault(said, []).append(outcome)
+    return list(groups.values())
+
+
+def _section(outcomes: Sequence[Outcome], *, show_all: bool, link: Link | None) -> str:
+    """Return what is folded away about configs of which the same is said."""
+    every = [outcome.compared for outcome in outcomes if outcome.compared is not None]
+    if not every or not every[0].result.explained:
         return ""
-    opened = compared.result.worst is Severity.BREAKING or show_all
-    summary = f"<code>{_html(outcome.title)}</code>: {_counts(compared)}"
-    lines = _lines(compared, show_all=show_all, link=link, verdict=False)
-    return "\n".join((f"\n<details{' open' if opened else ''}><summary>{summary}</summary>", *lines, "", "</details>"))
+    opened = every[0].result.worst is Severity.BREAKING or show_all
+    names = say(", ").join(f"<code>{_html(outcome.title)}</code>" for outcome in outcomes)
+    lines = _lines(every, show_all=show_all, link=link, verdict=False)
+    begin = f"\n<details{' open' if opened else ''}><summary>{names}: {_counts(every[0])}</summary>"
+    return "\n".join((begin, *lines, "", "</details>"))
 
 
 def _counts(compared: Compared) -> str:
@@ -103,8 +117,12 @@ def _counts(compared: Compared) -> str:
     return say(", ").join(f"{count} {say(_NAMES[severity][count != 1])}" for severity, count in counts.items() if count)
 
 
-def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verdict: bool = True) -> Iterator[str]:
-    result = compared.result
+def _lines(
+    every: Sequence[Compared], *, show_all: bool, link: Link | None = None, verdict: bool = True
+) -> Iterator[str]:
+    """Yield what is said of comparisons, the same of each; the values of a key stand under what names them first."""
+    compared, result = every[0], every[0].result
+    shown: set[str] = set()
     if verdict:
         yield say("**{verdict}.**", verdict=message(result.verdict))
     for severity, title in _TITLES.items():
@@ -112,38 +130,47 @@ def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verd
         if said:
             yield from ("", f"#### {say(title)}", "")
             for item in said:
-                yield from _said(compared, item, link)
+                yield from _said(every, item, link, shown)
     quiet = [item for item in result.explained if item.severity is Severity.NONE]
     if quiet:
         title = say("{quiet} without effect", quiet=len(quiet))
         yield from ("", f"<details{' open' if show_all else ''}><summary>{title}</summary>", "")
         for item in quiet:
-            yield from _said(compared, item, link)
+            yield from _said(every, item, link, shown)
         yield from ("", "</details>")
     yield from ("", f"<sub>{_read_as(compared)}</sub>")
 
 
-def _said(compared: Compared, said: Explained, link: Link | None = None) -> Iterator[str]:
-    """Yield one explanation as an item of a list, with the values of its keys below it."""
+def _said(every: Sequence[Compared], said: Explained, link: Link | None, shown: set[str]) -> Iterator[str]:
+    """Yield one explanation as an item of a list, with the values of its keys below it that are not ``shown`` yet."""
+    compared = every[0]
     effects = (
         "" if said.effects == (Effect.NONE,) else f" *{say(', ').join(say(effect.value) for effect in said.effects)}*"
     )
-    yield f"- [{said.code}]({url(said.code)}){effects}: {message(said.message)}{_where(compared, said, link)}"
+    yield f"- [{said.code}]({url(said.code)}){effects}: {message(said.message)}{_where(every, said, link)}"
     for path in said.paths:
         change = compared.result.changes.get(path)
-        if change is not None:
+        if change is not None and path not in shown:
             yield f"  - {code(path)}: {_values(compared, change)}"
+    shown.update(said.paths)
     if said.advice:
         yield f"  - → {message(said.advice)}"
 
 
-def _where(compared: Compared, said: Explained, link: Link | None) -> str:
-    """Return a link to the line of the new side that it is about, "" where there is none."""
-    spot = place(compared, said)[1]
-    if link is None or spot is None:
+def _where(every: Sequence[Compared], said: Explained, link: Link | None) -> str:
+    """Return links to the lines of the new sides that it is about, "" where there are none."""
+    if link is None:
         return ""
-    number = line(compared.new, spot)
-    return say(" ([line {number}]({link}))", number=number, link=link(compared.new_name, number))
+    found = []
+    for compared in every:
+        spot = place(compared, said)[1]
+        if spot is not None:
+            number = line(compared.new, spot)
+            title = say("line {number}", number=number)
+            if len(every) > 1:
+                title = say("{code} line {number}", code=code(posixpath.basename(compared.new_name)), number=number)
+            found.append(f"[{title}]({link(compared.new_name, number)})")
+    return f" ({say(', ').join(found)})" if found else ""
 
 
 def _values(compared: Compared, change: Change) -> str:

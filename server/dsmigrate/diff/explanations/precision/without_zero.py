@@ -21,6 +21,8 @@ _SGD = (
     ' true, "fp16": {"enabled": true}'
 )
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "fp16": {"enabled": true}'
+_RULE = "DS302"
+"""The rule that says the same of a config alone."""
 
 
 @explanation(
@@ -86,6 +88,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             end=end,
         ),
         brief=say("fp16 without a working loss scale") if bare is pair.new else say("fp16 with a working loss scale"),
+        found=tuple(finding for finding in bare.view.findings if finding.code == _RULE),
     )
 
 

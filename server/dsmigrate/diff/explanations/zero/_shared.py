@@ -13,7 +13,7 @@ from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Traffic, model_of, ranks_of, traffic
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
@@ -177,8 +177,8 @@ def volumes(pair: Pair) -> tuple[Traffic, Traffic] | None:
 def sends(pair: Pair) -> str:
     """Return how the elements that a GPU sends per step change: "about 3Ψ elements per step in place of 2Ψ".
 
-    "" where they stay, and where that is not known. g is the number of micro-batches. Bytes, of ring algorithms, are
-    added where parameters, GPUs and g are known: "about 3Ψ elements per step, 36.7 GiB, in place of 2Ψ, 24.4 GiB".
+    "" where they stay, and where that is not known. g is the number of micro-batches. Where parameters and GPUs are
+    known it is bytes, of ring algorithms: "about 36.7 GiB per step instead of 24.4 GiB".
     """
     found = volumes(pair)
     if found is None:
@@ -188,22 +188,24 @@ def sends(pair: Pair) -> str:
     before, after = (dataclasses.replace(one, steps=steps).formula() for one in (old, new))
     if before == after:
         return ""
-    g = say(" (g micro-batches per step)") if "g" in before + after else ""
-    now, was = (_bytes_sent(one, side) for one, side in ((new, pair.new), (old, pair.old)))
+    each = 1 if steps is None and None in {old.steps, new.steps} else None
+    now, was = (_bytes_sent(one, side, each) for one, side in ((new, pair.new), (old, pair.old)))
     if now and was:
-        return say(
-            "each GPU sends about {after} elements per step, {now}, in place of {before}, {was}",
-            after=after,
-            now=now,
-            before=before,
-            was=was,
-        )
+        sentence = _SENT if each is None else _SENT_EACH
+        return say(sentence, now=now, was=was)
+    g = say(" (g micro-batches per step)") if "g" in before + after else ""
     return say(
         "each GPU sends about {after} elements per step in place of {before}{g}", after=after, before=before, g=g
     )
 
 
-def _bytes_sent(found: Traffic, side: Side) -> str:
+_SENT = mark("each GPU sends about {now} per step instead of {was}")
+_SENT_EACH = mark("each GPU sends about {now} in a step of one micro-batch instead of {was}")
+
+
+def _bytes_sent(found: Traffic, side: Side, steps: int | None) -> str:
+    """Return what a GPU sends for a step of so many micro-batches, None for those that it has; "" if that is open."""
     model, ranks = model_of(side.context), ranks_of(side.context)
+    found = dataclasses.replace(found, steps=steps or found.steps)
     sent = found.sent(model, ranks) if model is not None and ranks else None
     return "" if sent is None else bytes_text(sent)

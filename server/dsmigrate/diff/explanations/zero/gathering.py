@@ -157,7 +157,7 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
             f'{{{_BF16}, "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}},'
             ' "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}',
             "Weights are released after each use; before all weights stayed gathered from forward to backward, 572 MiB"
-            " in bf16; each GPU sends about 3Ψ elements per step, 1.47 GiB, in place of 2Ψ, 0.98 GiB",
+            " in bf16; each GPU sends about 1.47 GiB per step instead of 0.98 GiB",
             parameters=300_000_000,
             world_size=8,
         ),

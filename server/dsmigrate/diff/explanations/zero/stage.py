@@ -68,7 +68,7 @@ _LESS = {
             '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,'
             ' "zero_optimization": {"stage": 3}}',
             "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
-            " use in every micro-batch; each GPU sends about 2Ψ elements per step, 1.96 GiB, in place of 3Ψ, 2.93 GiB",
+            " use in every micro-batch; each GPU sends about 1.96 GiB per step instead of 2.93 GiB",
             world_size=8,
             parameters=300_000_000,
         ),

@@ -62,7 +62,7 @@ _ADAMW = f'{{{_BF16}, "optimizer": {{"type": "AdamW", "params": {{}}}}, "zero_op
         Example(
             _ADAMW + ': {"stage": 2}}',
             _ADAMW + ': {"stage": 3}}',
-            "Model states per GPU: 2Ψ + 14Ψ/N → 16Ψ/N bytes, 24.4 GiB → 13 GiB (7 G parameters, 8 GPUs)",
+            "Model states per GPU: 24.4 GiB → 13 GiB (7 G parameters, 8 GPUs)",
             world_size=8,
             parameters=7_000_000_000,
         ),
@@ -167,7 +167,7 @@ _NAMES = {
 
 
 def _written(one: Figures) -> str:
-    return say("{formula}, {bytes}", formula=one.formula, bytes=one.bytes) if one.bytes else one.formula
+    return one.bytes or one.formula
 
 
 def _brief(found: dict[Place, Figures | None]) -> str:
