@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from dsmigrate.checking.formats.places import url
 from dsmigrate.checking.job import Checked
@@ -13,6 +12,7 @@ from dsmigrate.ci.run import Ran
 from dsmigrate.diff.changed import Outcome
 from dsmigrate.diff.formats.markdown import message
 from dsmigrate.document import DocumentError, apply, parse_bytes
+from dsmigrate.files.diff import gone_lines, unified
 from dsmigrate.rules import Finding
 
 _MOST = 30
@@ -48,7 +48,7 @@ def _of_file(outcome: Outcome, entry: Checked) -> Iterator[Suggestion]:
     if entry.document is None or not any(finding.fixes for finding in entry.findings):
         return
     text = entry.document.text
-    changed = _changed(_before(outcome), text.split("\n"))
+    changed = {line - 1 for line in gone_lines(unified(text, _before(outcome), entry.name))}
     for finding in entry.findings:
         for fix in finding.fixes[:1]:
             first, last, lines = _replaced(text.split("\n"), apply(text, fix.edits).split("\n"))
@@ -56,18 +56,12 @@ def _of_file(outcome: Outcome, entry: Checked) -> Iterator[Suggestion]:
                 yield Suggestion(entry.name, first + 1, last, _body(finding, fix.title, lines))
 
 
-def _before(outcome: Outcome) -> list[str]:
+def _before(outcome: Outcome) -> str:
     old = outcome.entry.old
     try:
-        return [] if old is None else parse_bytes(old.data).text.split("\n")
+        return "" if old is None else parse_bytes(old.data).text
     except DocumentError:
-        return []
-
-
-def _changed(before: Sequence[str], after: Sequence[str]) -> set[int]:
-    """Return the lines of the new file, from 0, that the old one does not have."""
-    steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    return {line for tag, _, _, start, end in steps if tag != "equal" for line in range(start, end)}
+        return ""
 
 
 def _replaced(before: Sequence[str], after: Sequence[str]) -> tuple[int, int, Sequence[str]]:
