@@ -177,7 +177,7 @@ def test_the_text_leads_from_the_choice_to_what_to_do_if(capsys: Captured) -> No
         out.index(text)
         for text in (
             "ZeRO-3 with activation checkpointing",
-            "What fits, fastest first",
+            "What fits, fastest first; times within 3% count as the same",
             '"stage": 3',
             "Switch activation checkpointing on",
             "Out of GPU memory",

@@ -22,7 +22,7 @@ from dsmigrate.recommend.speed import Seconds, seconds
 from dsmigrate.rules import Finding, Severity
 from dsmigrate.rules.known_bugs import KNOWN_BUG, met
 
-_ALIKE = 1.03
+ALIKE = 1.03
 """Times that differ by less are one."""
 _RATIOS = (0.25, 0.5, 0.75)
 _LONG = 16384
@@ -116,7 +116,7 @@ def _in_part(request: Request, best: list[Candidate]) -> Iterator[Candidate]:
         return
     parts = (_best(request, _candidates(request, replace(whole, ratio=ratio))) for ratio in _RATIOS if offloaded)
     least = next((one for one in parts if one is not None and one.fits), None)
-    if least is not None and all(least.seconds.total * _ALIKE < time for time in offloaded):
+    if least is not None and all(least.seconds.total * ALIKE < time for time in offloaded):
         yield least
 
 
@@ -267,7 +267,7 @@ def _sorted(candidates: list[Candidate], *, alone: bool, slow: bool) -> list[Can
     found: list[Candidate] = []
     left = sorted(candidates, key=lambda one: one.seconds.total)
     while left:
-        alike = [one for one in left if one.seconds.total <= left[0].seconds.total * _ALIKE]
+        alike = [one for one in left if one.seconds.total <= left[0].seconds.total * ALIKE]
         found += sorted(alike, key=better)
         left = left[len(alike) :]
     return found

@@ -15,7 +15,7 @@ from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
 from dsmigrate.memory.formats.text import assumed_loss, counted
 from dsmigrate.memory.model import Place
-from dsmigrate.recommend.choose import Candidate, Recommendation
+from dsmigrate.recommend.choose import ALIKE, Candidate, Recommendation
 from dsmigrate.recommend.decisions import topics
 from dsmigrate.recommend.reasons import advice, lacking, notes, reasons
 
@@ -65,7 +65,8 @@ def title(one: Candidate) -> str:
 
 
 def _others(found: Recommendation, chosen: Candidate) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="What fits, fastest first", title_justify="left")
+    heading = f"What fits, fastest first; times within {ALIKE - 1:.0%} count as the same"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in ("time", "batch", "GPU", "host", "NVMe", "most samples"):
         table.add_column(name, justify="right", no_wrap=True)
