@@ -11,6 +11,7 @@ from dsmigrate.document.positions import LineIndex
 
 _DEFAULT_INDENT = "    "
 _BLANKS = re.compile(r"[ \t]*")
+_FIRST = re.compile("[ \t\ufeff]*\\Z")
 _NEWLINES = ("\n", "\r\n", "\r")
 
 
@@ -58,7 +59,7 @@ def line_indent(text: str, offset: int) -> str:
 
 def starts_line(text: str, offset: int) -> bool:
     """Tell whether nothing but blanks stands before ``offset`` on its line."""
-    return text[line_start(text, offset) : offset].strip(" \t\ufeff") == ""
+    return _FIRST.match(text, line_start(text, offset), offset) is not None
 
 
 def has_line_end(text: str, start: int, end: int) -> bool:
