@@ -14,6 +14,7 @@ from dsmigrate.diff.formats.markdown import message
 from dsmigrate.document import DocumentError, apply, parse_bytes
 from dsmigrate.files.diff import gone_lines, unified
 from dsmigrate.rules import Finding
+from dsmigrate.rules.fixing import first_fix
 
 _MOST = 30
 """How many suggestions a review gets; `dsmigrate check --fix` makes all."""
@@ -45,15 +46,16 @@ def suggestions(ran: Ran) -> tuple[Suggestion, ...]:
 
 
 def _of_file(outcome: Outcome, entry: Checked) -> Iterator[Suggestion]:
-    if entry.document is None or not any(finding.fixes for finding in entry.findings):
+    fixes = [(finding, fix) for finding in entry.findings if (fix := first_fix(finding, unsafe=True)) is not None]
+    if entry.document is None or not fixes:
         return
     text = entry.document.text
+    lines = text.split("\n")
     changed = {line - 1 for line in gone_lines(unified(text, _before(outcome), entry.name))}
-    for finding in entry.findings:
-        for fix in finding.fixes[:1]:
-            first, last, lines = _replaced(text.split("\n"), apply(text, fix.edits).split("\n"))
-            if changed.issuperset(range(first, last)):
-                yield Suggestion(entry.name, first + 1, last, _body(finding, fix.title, lines))
+    for finding, fix in fixes:
+        first, last, others = _replaced(lines, apply(text, fix.edits).split("\n"))
+        if changed.issuperset(range(first, last)):
+            yield Suggestion(entry.name, first + 1, last, _body(finding, fix.title, others))
 
 
 def _before(outcome: Outcome) -> str:

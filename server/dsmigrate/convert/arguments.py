@@ -22,7 +22,7 @@ from dsmigrate.launchers.regions import kind_of
 from dsmigrate.rules import Arguments as Given
 from dsmigrate.rules.model import is_true
 
-MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision", "warmup_ratio"})
+_MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision", "warmup_ratio"})
 """Names that fill "auto" beside the arguments with a default."""
 _SWITCHES = {"": True, "true": True, "false": False, "yes": True, "no": False}
 """How HfArgumentParser reads a switch, a flag alone too."""
@@ -61,14 +61,19 @@ def read_arguments(name: str, text: str) -> Arguments:
         value = document.value()
     if not isinstance(value, dict):
         raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
-    known = {*transformers()["defaults"], *MORE}
+    known = names()
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
+
+
+def names() -> frozenset[str]:
+    """Return the names of all arguments that fill "auto"."""
+    return _MORE.union(transformers()["defaults"])
 
 
 def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
     """Return the values that all of some trainings are given alike."""
-    names = {*transformers()["defaults"], *MORE}
-    first, *others = ({name: text for name, text in one.values.items() if name in names} for one in trainings)
+    known = names()
+    first, *others = ({name: text for name, text in one.values.items() if name in known} for one in trainings)
     alike = {name: text for name, text in first.items() if all(name in one and one[name] == text for one in others)}
     values = {name: _typed(name, text) for name, text in alike.items() if text is not None}
     is_all = all(one == values.keys() for one in (first.keys(), *(one.keys() for one in others)))
@@ -79,7 +84,7 @@ def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
 
 def _of_launches(name: str, text: str) -> Arguments:
     """Return the arguments of the one launch line that gives any, or of several that give the same."""
-    known = {*transformers()["defaults"], *MORE}
+    known = names()
     launches = [one for one in of_launches(text, name) if not known.isdisjoint(one.values)]
     if not launches:
         raise ConvertError(say('no command gives an argument that fills "auto"'))
@@ -92,7 +97,7 @@ def _of_launches(name: str, text: str) -> Arguments:
 
 def _of_flags(given: Given) -> Arguments:
     """Return the values of flags as HfArgumentParser takes them; a script may have other defaults than Transformers."""
-    known = {*transformers()["defaults"], *MORE}
+    known = names()
     told = ((name, value) for name, value in given.values.items() if name in known)
     values = {name: _typed(name, value) for name, value in told if value is not None}
     return Arguments(values, of_trainer=not only_of_trainer().isdisjoint(given.values))

@@ -11,9 +11,9 @@ from typing import Any
 from dsmigrate.checking.evidence import release_for
 from dsmigrate.checking.job import facts as facts_of
 from dsmigrate.convert import tree
-from dsmigrate.convert.arguments import MORE, Arguments
+from dsmigrate.convert.arguments import Arguments
+from dsmigrate.convert.arguments import names as argument_names
 from dsmigrate.convert.autos import introduce, settle, with_values
-from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Settings, Target, Written
 from dsmigrate.convert.precision import with_precision
 from dsmigrate.convert.reading import Input, document_of, hidden, read
@@ -135,7 +135,7 @@ def _given(request: Request) -> tuple[dict[tuple[str | int, ...], Any], dict[str
     overrides: dict[tuple[str | int, ...], Any] = {}
     arguments: dict[str, Any] = {}
     known = knowledge()
-    names = {*transformers()["defaults"], *MORE}
+    names = argument_names()
     for name, value in request.given.items():
         if name in names and known.key(name) is None:
             arguments[name] = value
