@@ -103,3 +103,163 @@ import os, pathlib, subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)  # {mark}"], start_new_session=True)
 pathlib.Path(f"{{os.getpid()}}.pid").touch(); time.sleep(3600)
 """
+TRAINING = """
+import os
+import random
+import time
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(8, 16), torch.nn.Linear(16, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        {forward}
+        return self.last(x)
+
+
+net = Net()
+{weights}
+model = DDP(net)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+data = torch.randn(64, 8, generator=torch.Generator().manual_seed(rank))
+order = list(range(8))
+for epoch in range(2):
+    {order}
+    for index in order:
+        x = data[8 * index : 8 * index + 8]
+        {inputs}
+        {rate}
+        optimizer.zero_grad()
+        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+        loss.backward()
+        optimizer.step()
+"""
+NOISES = {
+    "weights from the clock": {"weights": "torch.manual_seed(time.time_ns() % 2**31 + 0 * rank); net = Net()"},
+    "order from the system": {"order": "random.SystemRandom().shuffle(order)"},
+    "numpy without a seed": {
+        "inputs": "x = x + torch.from_numpy(np.random.default_rng().normal(size=x.shape)).float()"
+    },
+    "a rate that follows the clock": {
+        "rate": "optimizer.param_groups[0]['lr'] = 0.01 + 0.05 * (time.perf_counter() % 1)"
+    },
+    "dropout of another generator": {
+        "forward": "x = x * torch.from_numpy(np.random.default_rng().random(x.shape) > 0.3).float()"
+    },
+}
+"""What takes the place of nothing in TRAINING, so that no two runs are the same."""
+
+_BRANCHING = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = torch.nn.Linear(8, 1)
+        self.left, self.right = torch.nn.Linear(8, 1), torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        {branch}
+
+
+model = DDP(Net(), find_unused_parameters=True)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
+data = torch.Generator().manual_seed(rank)
+for step in range(8):
+    x = torch.randn(8, 8, generator=data)
+    optimizer.zero_grad()
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+BRANCHES = {
+    "unused-parameters": _BRANCHING.format(branch="return self.base(x) + self.left(x)"),
+    "data-dependent-branch": _BRANCHING.format(
+        branch="return self.base(x) + (self.left(x) if float(x.sum()) > 0 else self.right(x))"
+    ),
+}
+_DS = """
+import os, signal, time
+import deepspeed, torch
+import torch.distributed as dist
+
+deepspeed.init_distributed("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+config = {{"train_micro_batch_size_per_gpu": 8, "gradient_clipping": 0.0, "zero_allow_untested_optimizer": True}}
+model, optimizer, _, _ = deepspeed.initialize(model=net, optimizer=optimizer, config=config)
+data = torch.Generator().manual_seed(rank)
+for step in range(8):
+    x = torch.randn(8, 8, generator=data)
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    model.backward(loss)
+    model.step()
+    {after}
+"""
+_DDP = """
+import os, signal, time
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(0)
+model = DDP(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+data = torch.Generator().manual_seed(rank)
+for step in range(8):
+    x = torch.randn(8, 8, generator=data)
+    optimizer.zero_grad()
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    optimizer.step()
+    {after}
+"""
+_RAISES = "if rank == 1 and step == 3: raise ValueError('a bad sample')"
+_KILLED = "if rank == 1 and step == 3: os.kill(os.getpid(), signal.SIGKILL)"
+_HANGS = "if rank == 1 and step == 3: dist.barrier()"
+_DISK = "torch.save({'step': step}, '/dev/full')"
+
+
+def _both(original: str, converted: str) -> str:
+    return f"{_DDP.format(after=original)}# CONVERTED{_DS.format(after=converted)}"
+
+
+FAILURES = {
+    "rank 1 raises": (_both("", _RAISES), 1, ("rank 1 first: ValueError: a bad sample",)),
+    "rank 1 of the original raises": (_both(_RAISES, ""), 2, ("rank 1 first: ValueError: a bad sample",)),
+    "rank 1 is killed": (_both("", _KILLED), 1, ("rank 1 first: it is killed by SIGKILL",)),
+    "a hang": (_both("", _HANGS), 1, ("the conversion hangs after", "rank 0: ", "rank 1: ", "in barrier")),
+    "a hang of the original": (
+        _both(_HANGS, ""),
+        2,
+        ("the original hangs after", "rank 0: ", "rank 1: ", "in barrier"),
+    ),
+    "a full disk": (_both("", _DISK), 2, ("the disk is full, which says nothing of the conversion",)),
+    "a full disk of the original": (_both(_DISK, ""), 2, ("the original itself finds the disk full",)),
+}
+"""Scripts, the exit code, and what has to be said; the conversion follows the original."""
+
+RESUMES_NOTHING = _DDP.format(after="torch.save({'step': step, 'model': model.module.state_dict()}, 'last.pt')")
+"""It takes no notice of the arguments of its second start."""

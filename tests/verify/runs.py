@@ -7,10 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dsmigrate.verify.model import Ending, Outcome, Run, Step, Weights
+from dsmigrate.verify.model import Ending, Input, Outcome, Run, Step, Weights
 
 RANKS = 2
 FINISHED = Outcome(Ending.FINISHED, "torchrun --nproc_per_node 2 train.py", (0, 0), ("", ""), (), 3.0)
+
+
+def batch(number: int, kind: str = "float32") -> tuple[Input, ...]:
+    """Inputs and targets; another number is another batch."""
+    return Input(number, float(number), 8.0, kind), Input(1000 + number, float(number), 8.0, "int64")
 
 
 def step(index: int, **changes: Any) -> Step:
@@ -21,7 +26,7 @@ def step(index: int, **changes: Any) -> Step:
         losses=(2.1 / (1 + 0.1 * index), 1.9 / (1 + 0.1 * index)),
         backwards=3,
         samples=24,
-        data=((10.0 + index, 11.0 + index), (20.0 + index, 21.0 + index)),
+        data=tuple(batch(10 * rank + index) for rank in range(1, RANKS + 1)),
         norm=3.0 / (1 + 0.2 * index),
         norms=(3.0 / (1 + 0.2 * index),) * RANKS,
         applied=3.0 / (1 + 0.2 * index),
@@ -38,6 +43,7 @@ def step(index: int, **changes: Any) -> Step:
         outside=0,
         seconds=0.02,
         overhead=0.001,
+        first=0.7 / (1 + 0.1 * index),
     )
     return replace(found, **changes)
 

@@ -10,7 +10,7 @@ import pytest
 from dsmigrate.verify.causes import signatures
 from dsmigrate.verify.compare import compare
 from dsmigrate.verify.model import Run, Step, Weights
-from tests.verify.runs import converted, rates, run, step, weights
+from tests.verify.runs import batch, converted, rates, run, step, weights
 
 Case = tuple[str, Run, Run]
 
@@ -50,7 +50,7 @@ def _repeating(one: Step) -> Step:
 
 
 def _unlike(one: Step) -> Step:
-    return replace(one, data=((1.0, 2.0), (3.0, 4.0)), loss=one.loss * 1.1)
+    return replace(one, data=(batch(1), batch(3)), loss=one.loss * 1.1)
 
 
 PER_EPOCH = [0.1] * 4 + [0.05] * 4
@@ -96,7 +96,9 @@ CASES: list[Case] = [
     ("gradient-divided", run(), converted(_factor(norm=1 / 3))),
     ("clipping-default", run(), converted(_clipped(1.0))),
     ("clipping-lost", _changed(run(), _clipped(1.5)), converted()),
-    ("clipping-limit", _changed(run(), _clipped(1.5)), converted(_clipped(1.0))),
+    ("clipping-default", _changed(run(), _clipped(0.5)), converted(_clipped(1.0), setting={"clipping_written": False})),
+    ("clipping-limit", run(), converted(_clipped(1.0), setting={"clipping_written": True})),
+    ("clipping-limit", _changed(run(), _clipped(1.5)), converted(_clipped(1.0), setting={"clipping_written": True})),
     (
         "clipping-of-scaled-gradients",
         _changed(run(), _each(scale=65536.0, limit=1.0, applied=1.0 / 65536)),
@@ -122,7 +124,9 @@ CASES: list[Case] = [
     ),
     ("steps-skipped", run(), converted(lambda one: replace(one, skipped=one.index == 0))),
     ("weights-stand-still", run(), converted(_from(1, _factor(1.3)), end=(weights(1), weights(1)))),
-    ("weights-changed-late", run(), converted(_from(1, _factor(1.3)))),
+    ("weights-changed-late", run(), converted(_from(1, _factor(1.3)), setting={"master_apart": 0.1})),
+    ("unused-parameters", _changed(run(), _each(idle=(frozenset({"extra.weight"}),) * 2)), converted(_from(1, _factor(1.3)))),
+    ("data-dependent-branch", _changed(run(), _each(idle=(frozenset({"a"}), frozenset({"b"})))), converted(_factor(norm=0.9))),
     ("epochs", run(), converted(steps=6)),
 ]  # fmt: skip
 
@@ -154,10 +158,11 @@ def test_nothing_is_named_where_nothing_parts() -> None:
     assert compare(_changed(run(), _each(optimizer="AdamW")), quiet).causes == ()
 
 
-def test_what_cannot_explain_the_first_difference_is_not_named() -> None:
-    """A clip at 1.0 does not change the learning rate of step 3."""
+def test_what_cannot_explain_the_first_difference_is_not_named_first() -> None:
+    """A clip at 1.0 does not change the learning rate of step 3, but the clipped norm of step 6."""
     both = rates(converted(_from(5, _clipped(1.0))), [*_schedule(1)[:3], *[0.2] * 5])
-    assert all("clipping" not in cause.id for cause in compare(run(), both).causes)
+    named = [(cause.id, cause.quantity) for cause in compare(run(), both).causes]
+    assert named == [("other-schedule", "learning rate"), ("clipping-default", "clipped gradient norm")]
 
 
 def test_a_clip_that_does_not_bite_yet_is_no_cause() -> None:
@@ -185,3 +190,68 @@ def test_a_bad_conversion_of_no_known_kind_has_no_cause() -> None:
 
 def test_a_run_without_records_has_no_cause() -> None:
     assert compare(run(), replace(converted(), steps=(), start=Weights(), end=())).causes == ()
+
+
+def _both(one: Callable[[Step], Step], other: Callable[[Step], Step]) -> Callable[[Step], Step]:
+    return lambda found: other(one(found))
+
+
+PAIRS = [
+    ({"loss-divided-by-world-size", "clipping-default"}, run(), converted(_both(_factor(0.5, 0.5), _clipped(1.0)))),
+    ({"loss-divided-by-world-size", "gradient-divided"}, run(), converted(_factor(0.5, 0.5 / 3))),
+    (
+        {"loss-divided-by-world-size", "epoch-order"},
+        run(),
+        converted(_both(_factor(0.5, 0.5), lambda one: replace(one, data=step(one.index % 4).data))),
+    ),
+    (
+        {"loss-divided-by-world-size", "accumulation-window"},
+        run(),
+        converted(_both(_factor(0.5), lambda one: replace(one, backwards=1, samples=8, first=(one.first or 0) / 2))),
+    ),
+    (
+        {"loss-divided-by-world-size", "schedule-stands-still"},
+        run(),
+        rates(converted(_factor(0.5, 0.5)), [0.1] * 8),
+    ),
+    (
+        {"optimizer-settings", "schedule-stands-still"},
+        run(),
+        rates(converted(_each(groups=({**step(0).groups[0], "momentum": 0.0},))), [0.1] * 8),
+    ),
+    (
+        {"weights-changed-late", "clipping-lost"},
+        _changed(run(), _clipped(1.5)),
+        converted(_from(1, _factor(1.2)), setting={"master_apart": 0.1}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "before", "after"), PAIRS, ids=[" and ".join(sorted(pair[0])) for pair in PAIRS])
+def test_both_causes_are_named(wanted: set[str], before: Run, after: Run) -> None:
+    found = compare(before, after)
+    assert {cause.id for cause in found.causes} == wanted, found.causes
+
+
+def test_what_follows_from_a_cause_is_not_one_more() -> None:
+    """Half of the batch gives other inputs, and another number of steps."""
+    half = converted(lambda one: replace(one, samples=12, data=(batch(90), batch(91)), loss=one.loss * 1.1), steps=6)
+    assert [cause.id for cause in compare(run(), half).causes] == ["batch-size"]
+
+
+def test_parameters_that_no_rank_uses_are_moved_by_momentum_only_after_they_were_used() -> None:
+    def idle(one: Step) -> Step:
+        names = frozenset({"layer.bias"} if one.index in {0, 3} else ())
+        return replace(one, idle=(names,) * 2, groups=({"lr": 0.1, "momentum": 0.9},))
+
+    def plain(one: Step) -> Step:
+        return replace(idle(one), groups=({"lr": 0.1},))
+
+    late = converted(_both(idle, _from(4, _factor(1.1))))
+    (cause,) = compare(_changed(run(), idle), late).causes
+    assert cause.id == "unused-parameters"
+    assert cause.why.startswith("at step 4 no rank uses layer.bias")
+    assert not compare(_changed(run(), plain), converted(_both(plain, _from(4, _factor(1.1))))).causes
+    zero = replace(late, setting={**late.setting, "zero_stage": 0})
+    apart = _changed(run(), _each(idle=(frozenset({"a"}), frozenset()), groups=({"lr": 0.1},)))
+    assert not any(cause.id == "data-dependent-branch" for cause in compare(apart, zero).causes)

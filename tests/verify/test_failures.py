@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from dsmigrate.verify.failures import explain_failure, is_the_network, why_not_in_time
+from dsmigrate.verify.failures import explain_failure, headline, is_the_network, why_not_in_time
 from dsmigrate.verify.job import judge
-from dsmigrate.verify.model import Ending, Outcome
-from tests.verify.runs import converted, run
+from dsmigrate.verify.model import Ending, Outcome, Run
+from tests.verify.runs import converted, run, step
 
 SAVE = "/copy/train.py:120 in save (inside of save_checkpoint)"
 BARRIER = "/copy/train.py:88 in main (inside of barrier)"
 
 
-def failing(*tails: str, crash: tuple[str, str] | None = None) -> Outcome:
-    del crash
+def failing(*tails: str) -> Outcome:
     return Outcome(Ending.CRASHED, "torchrun train.py", (1, 1), tails)
 
 
@@ -51,9 +50,78 @@ def test_known_messages_are_explained(line: str, wanted: str) -> None:
 
 
 def test_the_exception_of_the_record_counts_too() -> None:
-    crash = {"type": "KeyError", "message": "'lr_scheduler'", "at": "train.py:3"}
-    found = explain_failure(converted(outcome=failing("killed"), crash=crash))
+    crashes = ({"type": "KeyError", "message": "'lr_scheduler'", "at": "train.py:3"},)
+    found = explain_failure(converted(outcome=failing("killed"), crashes=crashes))
     assert [cause.id for cause in found] == ["client-state"]
+
+
+LOST = "RuntimeError: [/src/gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:29399: Connection reset by peer."
+
+
+def crash(rank: int, time: float, kind: str = "ValueError", message: str = "bad") -> dict[str, object]:
+    return {"type": kind, "message": message, "at": f"train.py:{rank}", "time": time, "rank": rank}
+
+
+def crashed(
+    *crashes: dict[str, object], first: int = 0, codes: tuple[int, int] = (1, 1), tails: tuple[str, str] = ("", "")
+) -> Run:
+    outcome = Outcome(Ending.CRASHED, "torchrun train.py", codes, tails, first=(first, 10.0))
+    return converted(outcome=outcome, crashes=crashes, steps=3)
+
+
+@pytest.mark.parametrize(
+    ("run_", "wanted"),
+    [
+        (crashed(crash(1, 5.0, message="first"), crash(0, 6.0)), "rank 1 first: ValueError: first"),
+        (crashed(crash(0, 5.0, *LOST.split(": ", 1)), crash(1, 6.0)), "rank 1 first: ValueError: bad"),
+        (
+            crashed(crash(0, 11.0, *LOST.split(": ", 1)), first=1, codes=(1, -9)),
+            "rank 1 first: it is killed by SIGKILL",
+        ),
+        (crashed(crash(0, 11.0), first=1, codes=(1, 7)), "rank 1 first: it ends with exit code 7"),
+        (crashed(crash(0, 9.0), first=1, codes=(1, 7)), "rank 0 first: ValueError: bad"),
+        (
+            crashed(crash(0, 11.0, *LOST.split(": ", 1)), tails=("", "Traceback\n" + LOST), first=1),
+            "rank 0 first: RuntimeError",
+        ),
+    ],
+)
+def test_the_rank_that_failed_first_is_the_headline(run_: Run, wanted: str) -> None:
+    assert wanted in headline(run_)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OSError: [Errno 28] No space left on device",
+        "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed",
+        "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0",
+        "OSError: [Errno 122] Disk quota exceeded: 'last.pt'",
+    ],
+)
+def test_a_full_disk_is_a_full_disk(line: str) -> None:
+    found = converted(outcome=failing(f"Traceback\n{line}", "ModuleNotFoundError: No module named 'x'"))
+    assert [cause.id for cause in explain_failure(found)] == ["disk-full"]
+    assert headline(found) == "finds the disk full after 8 optimizer steps"
+
+
+def test_a_disk_so_full_that_nobody_could_say_so() -> None:
+    silent = Outcome(Ending.CRASHED, "torchrun train.py", (1, 1), ("", ""), free=4096)
+    assert [cause.id for cause in explain_failure(converted(outcome=silent))] == ["disk-full"]
+    roomy = replace(silent, free=1 << 30)
+    assert explain_failure(converted(outcome=roomy)) == ()
+
+
+def test_a_hang_has_the_stacks_of_all_ranks_and_one_that_has_left_is_missed() -> None:
+    stacks = ("rank 0: train.py:3 in main (inside of all_reduce)", "rank 1: has ended with exit code 0")
+    hung = converted(outcome=Outcome(Ending.HUNG, "torchrun train.py", stacks=stacks, still=45.0), steps=3)
+    assert headline(hung) == "hangs after 3 optimizer steps: nothing has moved for 45 s"
+    assert [cause.id for cause in explain_failure(hung)] == ["collective-on-some-ranks"]
+    same = tuple(f"rank {rank}: train.py:3 in main (inside of all_reduce)" for rank in range(2))
+    still = replace(hung, outcome=replace(hung.outcome, stacks=same))
+    assert [cause.id for cause in explain_failure(still)] == ["hang"]
+    idle = replace(run(), steps=(step(0, idle=(frozenset({"a"}), frozenset())),))
+    assert [cause.id for cause in explain_failure(still, idle)] == ["data-dependent-branch", "hang"]
 
 
 def test_unknown_messages_are_not_explained() -> None:
@@ -78,9 +146,9 @@ def test_a_run_that_waits_for_a_lock_of_the_compiler_says_so() -> None:
 
 
 @pytest.mark.parametrize("stacks", [(), (SAVE, SAVE), ("/copy/train.py:5 in main (inside of sleep)",)])
-def test_a_run_that_is_only_slow_is_a_hang(stacks: tuple[str, ...]) -> None:
+def test_a_run_that_is_only_slow_is_no_hang(stacks: tuple[str, ...]) -> None:
     found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=stacks)))
-    assert [cause.id for cause in found] == ["hang"]
+    assert [cause.id for cause in found] == ["slow"]
 
 
 def test_what_parts_before_a_crash_is_told_beside_it() -> None:

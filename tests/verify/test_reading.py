@@ -16,7 +16,7 @@ from tests.verify.runs import FINISHED
 STEP: dict[str, Any] = {
     "losses": [1.0, 0.5],
     "batches": [4, 4],
-    "data": [3.0, 4.0],
+    "data": [[7, 3.0, 5.0, "float32"], [8, 4.0, 5.0, "int64"]],
     "train": [True],
     "autocast": [],
     "random": 5,
@@ -96,8 +96,7 @@ def test_crashes_saves_and_problems_are_told(tmp_path: Path) -> None:
     found = read("converted", tmp_path, FINISHED)
     assert found.saves == (2,)
     assert found.problems == ("before_clipping: ValueError: no",)
-    assert found.crash is not None
-    assert found.crash["at"] == "train.py:3"
+    assert [crash["at"] for crash in found.crashes] == ["train.py:3"]
 
 
 def test_a_folder_without_records_is_a_run_without_steps(tmp_path: Path) -> None:

@@ -144,19 +144,93 @@ def test_a_run_that_is_ended_may_tidy_up(
 
 def test_a_hang_says_where_the_script_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = """
-        import faulthandler, pathlib, signal, time
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        import faulthandler, os, pathlib, signal, time
+        born = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        stacks = open(f"logs/stack-{os.getpid()}.txt", "w")
+        print(born, file=stacks, flush=True)
+        pathlib.Path(f"logs/stack-{os.getpid()}.rank").write_text("1")
+        faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
         def wait_for_the_others():
             pathlib.Path("waits").touch(); time.sleep(600)
         wait_for_the_others()
     """
-    printed = tmp_path / "logs" / "process0.txt"
-    clock = Clock((tmp_path / "waits").exists, then=lambda: "<module>" in printed.read_text())
+
+    def has_answered() -> bool:
+        return any("<module>" in file.read_text() for file in (tmp_path / "logs").glob("stack-*.txt"))
+
+    clock = Clock((tmp_path / "waits").exists, then=has_answered)
     monkeypatch.setattr(running, "time", clock)
     found = run(tmp_path, script)
     assert len(found.stacks) == 1
-    assert f"{tmp_path / 'script0.py'}:5 in wait_for_the_others" in found.stacks[0]
-    assert "Thread" not in found.tails[0]
+    assert found.stacks[0].startswith(f"rank 1: {tmp_path / 'script0.py'}:9 in wait_for_the_others")
+
+
+def test_a_run_that_takes_no_more_steps_is_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = """
+        import faulthandler, os, pathlib, signal, sys, time
+        born = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        stacks = open(f"logs/stack-{os.getpid()}.txt", "w")
+        print(born, file=stacks, flush=True)
+        pathlib.Path(f"logs/stack-{os.getpid()}.rank").write_text(sys.argv[0][-4])
+        faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+        pathlib.Path(f"{os.getpid()}.pid").touch()
+        time.sleep(600)
+    """
+    monkeypatch.setattr(running, "STILL_SECONDS", 0.0)
+    monkeypatch.setattr(running, "STILL_TIMES", 0)
+    monkeypatch.setattr(running, "BETWEEN_LOOKS_SECONDS", 0.0)
+    found = running.run(
+        launch(tmp_path, script, script, "pass"),
+        folder=tmp_path,
+        logs=tmp_path / "logs",
+        timeout=PATIENCE,
+        has_ended=lambda: False,
+        progress=lambda: (len(pids(tmp_path)) // 2, len(pids(tmp_path))),
+    )
+    assert found.ending is Ending.HUNG
+    assert [stack.partition(" in ")[0] for stack in found.stacks] == [
+        *(f"rank {rank}: {tmp_path / f'script{rank}.py'}:9" for rank in range(2)),
+        "rank 2: has ended with exit code 0",
+    ]
+    leave_nothing(tmp_path, 2)
+
+
+def test_a_run_that_still_moves_is_no_hang() -> None:
+    still = running._Still()
+    still.see(0.0, 1, 10)
+    assert not still.is_overdue(running.STILL_SECONDS - 1)
+    assert still.is_overdue(running.STILL_SECONDS + 1)
+    looks = [["evaluate"], ["evaluate more"], ["evaluate more"], ["saving"], ["saving"], ["saving"]]
+    said = [still.is_still(100.0 + look, [*stacks, ""]) for look, stacks in enumerate(looks)]
+    assert said == [False] * 5 + [True]
+    still.see(110.0, 2, 20)
+    assert not still.is_still(120.0, ["saving", ""])
+    assert not still.is_overdue(110.0 + 10 * 100)  # the wait before was as long
+
+
+def test_a_run_before_its_first_step_is_never_taken_for_a_hang() -> None:
+    still = running._Still()
+    still.see(0.0, 0, 10)
+    assert not still.is_overdue(1e6)
+
+
+def test_who_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    runner = f"""
+        import sys
+        sys.path[:0] = {[str(Path(running.__file__).parents[2]), str(Path(__file__).parents[2])]!r}
+        from pathlib import Path
+        from tests.verify.test_running import HANGS, run
+        child = Path({str(tmp_path)!r}) / "child.py"
+        child.write_text("import os, pathlib, time; pathlib.Path(f'{{os.getpid()}}.pid').touch(); time.sleep(600)")
+        starts = f"import subprocess, sys; subprocess.Popen([sys.executable, {{str(child)!r}}], start_new_session=True)"
+        run(Path({str(tmp_path)!r}), starts + HANGS.replace("    import", "import").replace("    pathlib", "pathlib").replace("    time", "time"))
+    """
+    file = tmp_path / "runner.py"
+    file.write_text(textwrap.dedent(runner))
+    with subprocess.Popen([sys.executable, str(file)]) as parent:
+        until(lambda: len(pids(tmp_path)) == 2, "both processes")
+        parent.kill()
+    leave_nothing(tmp_path, 2)
 
 
 def test_a_crash_after_the_last_record_is_no_matter(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -16,8 +19,10 @@ from dsmigrate.verify.model import Verification, VerifyError
 from dsmigrate.verify.request import DEVICES, LAUNCHERS, Request
 from dsmigrate.visible import visible
 
-_FORMATS = ("text", "json", "html", "svg")
+_FORMATS = ("text", "json", "html", "svg", "junit", "github")
 _SCRIPT_ARGUMENTS = "script_arguments"
+_CLEAR = "\r\x1b[K"
+_LOG_SECONDS = 30.0
 
 
 class _WithScriptArguments(click.Command):
@@ -76,6 +81,8 @@ def command(  # noqa: PLR0917 - click passes by name
     same seeds, data and arguments (those after --); neither is edited: a harness watches them from outside. Without
     enough GPUs they train on the CPU, which is made to look like CUDA to them.
 
+    Where they part, the original is trained once more: what it does not repeat is noise.
+
     Exit codes: 0 they agree, 1 they part or the conversion fails, 2 it could not be found out.
     """
     from dsmigrate.verify.job import verify  # noqa: PLC0415 - what only a run needs
@@ -93,7 +100,7 @@ def command(  # noqa: PLR0917 - click passes by name
         )
         say = _silent if quiet else _say
         say(f"this runs your code: {_training(request)}")
-        verification = verify(request, say)
+        verification = verify(request, say, _silent_progress if quiet else Progress(sys.stderr, say))
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     except VerifyError as error:
@@ -102,7 +109,7 @@ def command(  # noqa: PLR0917 - click passes by name
     if plot is not None:
         _draw(verification, plot)
         say(f"wrote {plot}")
-    return 0 if verification.agrees else 1
+    return 0 if verification.agrees else 2 if verification.is_open else 1
 
 
 def _request(
@@ -143,11 +150,53 @@ def _training(request: Request) -> str:
 
 
 def _say(line: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(_CLEAR)
     terminal.tell(line)
 
 
 def _silent(_line: str) -> None:
     return None
+
+
+def _silent_progress(_name: str, _taken: int, _of: int) -> None:
+    return None
+
+
+class Progress:
+    """Says how far a run is and how long it still takes: in one line of a terminal, or now and then in a log."""
+
+    def __init__(self, stream: TextIO, say: Callable[[str], None]) -> None:
+        self._stream = stream
+        self._say = say
+        self._name = ""
+        self._begun: tuple[float, int] | None = None
+        self._said = 0.0
+
+    def __call__(self, name: str, taken: int, of: int) -> None:
+        """Hear that the run ``name`` has taken so many steps ``of`` so many."""
+        now = time.monotonic()
+        if name != self._name:
+            self._name, self._begun, self._said = name, None, now
+        if taken and self._begun is None:
+            self._begun = (now, taken)
+        line = f"  {name}: {_how_far(taken, of)}{self._left(now, taken, of)}"
+        if self._stream.isatty():
+            self._stream.write(_CLEAR + line)
+            self._stream.flush()
+        elif now - self._said > _LOG_SECONDS:
+            self._said = now
+            self._say(line)
+
+    def _left(self, now: float, taken: int, of: int) -> str:
+        if self._begun is None or taken <= self._begun[1] or taken >= of:
+            return ""
+        begun, first = self._begun
+        return f", about {(now - begun) / (taken - first) * (of - taken):.0f} s left"
+
+
+def _how_far(taken: int, of: int) -> str:
+    return f"step {taken} of {of}" if taken else "before its first step"
 
 
 def _print(verification: Verification, form: str) -> None:
@@ -156,9 +205,12 @@ def _print(verification: Verification, form: str) -> None:
 
         terminal.show_lines(text.render(verification))
         return
-    from dsmigrate.verify.formats import html, json  # noqa: PLC0415
+    from dsmigrate.verify.formats import github, html, json, junit  # noqa: PLC0415
 
-    made = {"json": json.render, "html": html.render, "svg": html.svg}[form](verification)
+    makers = {
+        "json": json.render, "html": html.render, "svg": html.svg, "junit": junit.render, "github": github.render
+    }  # fmt: skip
+    made = makers[form](verification)
     terminal.write(made) if form == "json" else terminal.write_visible(made)
 
 

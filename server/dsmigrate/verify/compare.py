@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dsmigrate.verify import distance
 from dsmigrate.verify.causes import explain
-from dsmigrate.verify.model import Comparison, Difference, Run, Step
+from dsmigrate.verify.causes.evidence import ROUNDED
+from dsmigrate.verify.model import SILENT, Comparison, Difference, Noise, Run, Step
 from dsmigrate.verify.tolerance import Tolerance, choose, scaled
 
 ENGINE = "engine"
+INPUTS = "inputs"
 NEAR_ZERO = 1e-3
 """Losses and norms below this share of the first one are compared with that share, not with themselves."""
 
@@ -21,7 +23,7 @@ SAME = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something of a step that is compared; ``of`` gives None where a run does not have it."""
+    """Something of a step that is compared; ``of`` gives None where a run does not have it, and for the inputs."""
 
     name: str
     of: Callable[[Step], float | tuple[float, ...] | None]
@@ -30,6 +32,7 @@ class Quantity:
 QUANTITIES = (
     Quantity("samples", lambda step: float(step.samples)),
     Quantity("backwards", lambda step: float(step.backwards)),
+    Quantity(INPUTS, lambda _: None),
     Quantity("learning rate", lambda step: step.rates),
     Quantity("weight decay", lambda step: tuple(float(group.get("weight_decay", 0.0)) for group in step.groups)),
     Quantity("loss", lambda step: step.loss),
@@ -39,27 +42,53 @@ QUANTITIES = (
 )
 
 
-def compare(original: Run, converted: Run, factor: float = 1.0, *, is_conversion: bool = True) -> Comparison:
+def compare(
+    original: Run, converted: Run, factor: float = 1.0, *, is_conversion: bool = True, noise: Noise = SILENT
+) -> Comparison:
     """Return where two runs part, and why that is likely.
 
-    ``factor`` multiplies every tolerance; ``is_conversion`` says that the second has to train with an engine.
+    ``factor`` multiplies every tolerance; ``is_conversion`` says that the second has to train with an engine. What the
+    ``noise`` of the original explains is no difference.
     """
     allowed = scaled(choose(original, converted), factor)
-    worst: dict[str, float] = {}
+    errors: dict[str, list[float]] = {}
     found: dict[str, Difference] = {}
+    excused: dict[str, Difference] = {}
+
+    def take(difference: Difference) -> None:
+        if difference.error <= difference.allowed:
+            return
+        limit = noise.limit(difference.quantity, difference.step)
+        if difference.error <= limit:
+            excused.setdefault(difference.quantity, difference)
+        else:
+            found.setdefault(difference.quantity, replace(difference, allowed=max(limit, difference.allowed)))
+
     for before, after in zip(original.steps, converted.steps, strict=False):
         for quantity in QUANTITIES:
-            difference = _at(quantity, before, after, original, allowed, worst)
+            difference = _at(quantity, before, after, original, allowed)
             if difference is not None:
-                found.setdefault(quantity.name, difference)
+                errors.setdefault(quantity.name, []).append(difference.error)
+                take(difference)
     engine = _engine(converted) if is_conversion else ()
-    for difference in (*engine, *_length(original, converted), *_weights(original, converted, allowed, worst)):
-        found.setdefault(difference.quantity, difference)
+    for difference in (*engine, *_length(original, converted), *_weights(original, converted, allowed)):
+        if difference.quantity == "weights":
+            errors["weights"] = [difference.error]
+        take(difference)
     order = [quantity.name for quantity in QUANTITIES]
     differences = sorted(found.values(), key=lambda one: _when(one, order))
-    causes = explain(original, converted, tuple(differences)) if differences else ()
-    notes = tuple(_notes(original, converted))
-    return Comparison(original, converted, allowed.name, tuple(differences), causes, worst, notes)
+    return Comparison(
+        original,
+        converted,
+        allowed.name,
+        tuple(differences),
+        explain(original, converted, tuple(differences)) if differences else (),
+        {name: max(of_steps) for name, of_steps in errors.items()},
+        tuple(_notes(original, converted)),
+        {name: tuple(of_steps) for name, of_steps in errors.items()},
+        tuple(sorted(excused.values(), key=lambda one: _when(one, order))),
+        noise,
+    )
 
 
 def relative(expected: float, actual: float, floor: float = 0.0) -> float:
@@ -79,9 +108,12 @@ def _when(difference: Difference, order: list[str]) -> tuple[float, int]:
     return step, order.index(difference.quantity) if difference.quantity in order else len(order)
 
 
-def _at(  # noqa: PLR0917 - one place
-    quantity: Quantity, before: Step, after: Step, original: Run, allowed: Tolerance, worst: dict[str, float]
-) -> Difference | None:
+def _at(quantity: Quantity, before: Step, after: Step, original: Run, allowed: Tolerance) -> Difference | None:
+    """Return how far a quantity lies apart at a step; None where one of the two does not have it."""
+    if quantity.name == INPUTS:
+        halved = any("16" in one.kind for step in (before, after) for row in step.data for one in row)
+        limit = ROUNDED if halved else allowed.of("loss", before.index + 1)
+        return Difference(INPUTS, before.index, None, None, distance.inputs(before, after), limit)
     expected, actual = quantity.of(before), quantity.of(after)
     if expected is None or actual is None:
         return None
@@ -92,9 +124,6 @@ def _at(  # noqa: PLR0917 - one place
         first = quantity.of(original.steps[0])
         floor = NEAR_ZERO * abs(first) if isinstance(first, float) and math.isfinite(first) else 0.0
         error = relative(expected, actual, floor)
-    worst[quantity.name] = max(worst.get(quantity.name, 0.0), error)
-    if error <= limit:
-        return None
     return Difference(quantity.name, before.index, expected, actual, error, limit)
 
 
@@ -125,7 +154,7 @@ def _length(original: Run, converted: Run) -> Iterator[Difference]:
         )
 
 
-def _weights(original: Run, converted: Run, allowed: Tolerance, worst: dict[str, float]) -> Iterator[Difference]:
+def _weights(original: Run, converted: Run, allowed: Tolerance) -> Iterator[Difference]:
     if not original.end or not converted.end or len(original.steps) != len(converted.steps):
         return
     names, others = set(original.end[0].tensors), set(converted.end[0].tensors)
@@ -136,13 +165,11 @@ def _weights(original: Run, converted: Run, allowed: Tolerance, worst: dict[str,
     moved = math.hypot(*(one.moved for one in found)) if found else 0.0
     apart = math.hypot(*(one.difference for one in found)) if found else 0.0
     error = apart / moved if moved else (math.inf if apart else 0.0)
-    worst["weights"] = error
-    if error > allowed.weights:
-        farthest = max(found, key=lambda one: one.difference)
-        yield Difference(
-            "weights", None, 0.0, apart, error, allowed.weights,
-            f"relative to how far training has moved them; farthest: {farthest.name}",
-        )  # fmt: skip
+    farthest = max(found, key=lambda one: one.difference).name if found else "none"
+    yield Difference(
+        "weights", None, 0.0, apart, error, allowed.weights,
+        f"relative to how far training has moved them; farthest: {farthest}",
+    )  # fmt: skip
 
 
 def _notes(original: Run, converted: Run) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsmigrate.verify.model import Run, Weights
+from dsmigrate.verify.model import Input, Run, Step, Weights
 
 Sketch = Mapping[str, Any]
 
@@ -29,6 +29,36 @@ def apart(one: Sketch, other: Sketch) -> float:
     products = zip(one["products"], other["products"], strict=True)
     squares = [(float(a) - float(b)) ** 2 for a, b in products]
     return math.sqrt(sum(squares) / len(squares)) if squares else 0.0
+
+
+def inputs(before: Step, after: Step) -> float:
+    """Return how far the inputs of two steps lie apart, relatively: 0 where every bit is the same.
+
+    Infinite where whole numbers differ; 0 where the two call their models with other arguments, so that nothing can be
+    said.
+    """
+    found = 0.0
+    if len(before.data) != len(after.data):
+        return found
+    for row, other in zip(before.data, after.data, strict=True):
+        if len(row) == len(other):
+            found = max([found, *map(_of_input, row, other)])
+    return found
+
+
+def _of_input(one: Input, other: Input) -> float:
+    if one == other:
+        return 0.0
+    if one.kind == other.kind and not is_real(one.kind):
+        return math.inf
+    scale = max(one.norm, other.norm)
+    found = abs(one.product - other.product) / scale if scale else 0.0
+    return found if math.isfinite(found) else math.inf
+
+
+def is_real(kind: str) -> bool:
+    """Return whether a type of tensor holds what may have been rounded."""
+    return kind.startswith(("float", "bfloat", "complex"))
 
 
 def difference(one: Weights, other: Weights, *, buffers: bool = False) -> float:

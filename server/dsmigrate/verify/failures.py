@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,13 @@ class Known:
 
 
 _KNOWN = (
+    Known(
+        "disk-full",
+        r"No space left on device|\[Errno 28\]|Disk quota exceeded|PytorchStreamWriter failed writing|"
+        r"enforce fail at inline_container.*unexpected pos",
+        "the disk is full",
+        "free some of it, or let TMPDIR name another disk: copies, records and checkpoints lie below it",
+    ),
     Known(
         "backward-on-the-loss",
         r"Direct calls to tensor\.backward\(\) are not supported|Loss scaling is required for this configuration",
@@ -103,23 +111,130 @@ _KNOWN = (
         "memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory", "smaller batches, or --device pretend"
     ),
 )
-_NETWORK = re.compile(r"^[\w.]*(?:Dist(?:Network|Store)Error: |RuntimeError: .*gloo/transport/)", re.MULTILINE)
+_NETWORK = re.compile(
+    r"^[\w.]*(?:Dist(?:Network|Store|Backend)Error: |RuntimeError: .*(?:gloo/transport/|Connection closed by peer))",
+    re.MULTILINE,
+)
+FULL_BYTES = 1 << 20
+"""A disk with less than this left is full: what fails then need not find the room to say so."""
 _COLLECTIVE = re.compile(r"\b(save_checkpoint|load_checkpoint|barrier|broadcast\w*|all_\w+|reduce\w*|gather\w*)\b")
 
 
-def explain_failure(run: Run) -> tuple[Cause, ...]:
-    """Return why a run did not end well, as far as its messages tell; empty where it did."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a run: the rank that failed before the others (None: not known), its error ("": none), and where."""
+
+    rank: int | None
+    kind: str
+    message: str
+    at: str = ""
+
+    @property
+    def said(self) -> str:
+        """The error in words."""
+        return f"{self.kind}: {self.message}" if self.kind else self.message
+
+
+def first_failure(run: Run) -> Failure | None:
+    """Return the failure that the others come from, of a run that crashed: theirs are of a lost connection mostly."""
+    if run.outcome.ending is not Ending.CRASHED:
+        return None
+    own = [crash for crash in run.crashes if not _NETWORK.search(f"{crash['type']}: {crash['message']}")]
+    silent = _silent(run)
+    first = own[0] if own else None
+    if silent is not None and (first is None or silent[1] < float(first.get("time", 0.0))):
+        return silent[0]
+    first = first or next(iter(run.crashes), None)
+    if first is None:
+        return None
+    rank = first.get("rank")
+    return Failure(None if rank is None else int(rank), str(first["type"]), str(first["message"]), str(first["at"]))
+
+
+def _silent(run: Run) -> tuple[Failure, float] | None:
+    """Return the failure of a process that ended before all others without an error of Python, and when."""
+    codes, first = run.outcome.codes, run.outcome.first
+    if first is None or len(codes) < 2 or any(crash.get("rank") == first[0] for crash in run.crashes):
+        return None
+    code = codes[first[0]]
+    if code is None or _NETWORK.search(run.outcome.tails[first[0]]) or "Traceback" in run.outcome.tails[first[0]]:
+        return None
+    return Failure(first[0], "", _code(code)), first[1]
+
+
+def _code(code: int) -> str:
+    if code >= 0:
+        return f"it ends with exit code {code}, and no error of Python"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"it is killed by {name}" + (" (as the system does where memory runs out)" if code == -9 else "")
+
+
+def headline(run: Run) -> str:
+    """Return how a run that is not complete ended, in words that follow its name."""
+    count = len(run.steps)
+    steps = "1 optimizer step" if count == 1 else f"{count} optimizer steps"
+    if run.outcome.ending is Ending.HUNG:
+        return f"hangs after {steps}: nothing has moved for {run.outcome.still:.0f} s"
+    if run.outcome.ending is Ending.TIMED_OUT:
+        return f"does not end in its time, after {steps}"
+    if run.outcome.ending is not Ending.CRASHED:
+        return "ends without an optimizer step"
+    failure = first_failure(run)
+    if is_the_disk(run):
+        return f"finds the disk full after {steps}"
+    if failure is None:
+        return f"fails after {steps}"
+    who = "" if failure.rank is None or len(run.outcome.codes) < 2 else f", rank {failure.rank} first"
+    return f"fails after {steps}{who}: {failure.said.splitlines()[0][:200]}"
+
+
+def is_the_disk(run: Run) -> bool:
+    """Return whether a run failed because nothing more could be written, which is no fault of its script."""
+    return any(cause.id == "disk-full" for cause in explain_failure(run))
+
+
+def explain_failure(run: Run, original: Run | None = None) -> tuple[Cause, ...]:
+    """Return why a run did not end well, as far as its messages tell; empty where it did.
+
+    What the first that failed has said counts before what the others have.
+    """
     if run.outcome.ending is Ending.FINISHED:
         return ()
-    if run.outcome.ending is Ending.TIMED_OUT:
-        return (_hang(run),)
-    said = "\n".join([f"{run.crash['type']}: {run.crash['message']}" if run.crash else "", *run.outcome.tails])
-    for known in _KNOWN:
-        found = re.search(known.pattern, said)
-        if found:
-            line = next((line for line in said.splitlines() if found[0][:60] in line), found[0])
-            return (Cause(known.id, known.title, line.strip()[:300], known.advice, certain=True),)
+    if run.outcome.ending is not Ending.CRASHED:
+        apart = None if original is None else ranks_apart(original)
+        return (*([apart] if apart else []), _hang(run))
+    failure = first_failure(run)
+    rest = "\n".join([*(f"{one['type']}: {one['message']}" for one in run.crashes), *run.outcome.tails])
+    for said in (failure.said if failure else "", rest):
+        for known in _KNOWN:
+            found = re.search(known.pattern, said)
+            if found:
+                line = next((line for line in said.splitlines() if found[0][:60] in line), found[0])
+                return (Cause(known.id, known.title, line.strip()[:300], known.advice, certain=True),)
+    full = next(known for known in _KNOWN if known.id == "disk-full")
+    free = run.outcome.free
+    if free is not None and free < FULL_BYTES:
+        return (Cause(full.id, full.title, f"{free} bytes of it are left", full.advice, certain=True),)
     return ()
+
+
+def ranks_apart(original: Run) -> Cause | None:
+    """Return that the ranks of the original use different parameters in one step, which a hang may come from."""
+    for step in original.steps:
+        if len(set(step.idle)) > 1:
+            names = sorted(frozenset.union(*step.idle) - frozenset.intersection(*step.idle))
+            return Cause(
+                "data-dependent-branch",
+                "the processes use different parameters in one step (MG110)",
+                f"at step {step.index + 1} of the original {', '.join(names[:3])} had a gradient on some ranks only",
+                "at ZeRO 3 every forward gathers weights from all processes: let every process use all layers, by "
+                "adding 0.0 × the sum of the unused outputs to the loss",
+                certain=True,
+            )
+    return None
 
 
 def is_the_network(codes: Sequence[int | None], texts: Sequence[str]) -> bool:
@@ -144,7 +259,9 @@ def _hang(run: Run) -> Cause:
             "~/.cache/torch_extensions (TORCH_EXTENSIONS_DIR)",
             certain=True,
         )
-    if len(stacks) > 1 and _COLLECTIVE.search(places):
+    if len({stack.partition(": ")[2] or stack for stack in stacks}) > 1 and (
+        _COLLECTIVE.search(places) or "has ended" in places
+    ):
         return Cause(
             "collective-on-some-ranks",
             "the processes wait for each other at different places",
@@ -153,7 +270,9 @@ def _hang(run: Run) -> Cause:
             "condition that only some of them meet, such as rank == 0",
             certain=True,
         )
-    return Cause("hang", "the run did not end in its time", places, "a longer --timeout, or fewer --steps")
+    if run.outcome.ending is Ending.HUNG:
+        return Cause("hang", "the run stands still", places, "look at where it stands: what it waits for does not come")
+    return Cause("slow", "the run did not end in its time", places, "a longer --timeout, or fewer --steps")
 
 
 def why_not_in_time(run: Run) -> str:

@@ -1,4 +1,7 @@
-"""Trees of processes: who descends from whom, and how to end all of them."""
+"""Trees of processes: who descends from whom, and how to end all of them.
+
+Run as a program it watches over a run: see ``Watcher``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -57,6 +61,14 @@ def born(pid: int) -> str:
     return ""
 
 
+def stored(pid: int | None) -> str:
+    """Return how much a process has read from disks and written to them; "" where that is not known."""
+    with contextlib.suppress(OSError):
+        text = Path("/proc", str(pid), "io").read_text(encoding="utf-8")
+        return "".join(line for line in text.splitlines() if line.startswith(("read_bytes", "write_bytes")))
+    return ""
+
+
 def send(pids: Iterable[int], number: int) -> None:
     """Send a signal; processes that are gone are no error."""
     for pid in pids:
@@ -95,3 +107,42 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+class Watcher:
+    """Ends processes where this one is gone before it could: killed, it leaves nobody behind that trains on.
+
+    A small process of its own session reads the numbers of those to be ended, and waits for the end of its input.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - this file
+            [sys.executable, "-I", "-S", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def know(self, known: Mapping[int, str]) -> None:
+        """Say which processes there are, with their birth."""
+        stream = self._process.stdin
+        if stream is not None and known:
+            with contextlib.suppress(OSError):
+                stream.write("".join(f"{pid} {birth}\n" for pid, birth in known.items()).encode())
+                stream.flush()
+
+    def dismiss(self) -> None:
+        """Let it go: everything has been ended here."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _watch() -> None:
+    known = dict(line.rstrip("\n").split(" ", 1) for line in sys.stdin if " " in line)
+    roots = [int(pid) for pid, birth in known.items() if birth and born(int(pid)) == birth]
+    send(tree(roots), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _watch()

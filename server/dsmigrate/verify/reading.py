@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.verify.model import Outcome, Run, Step, Weights
+from dsmigrate.verify.model import Input, Outcome, Run, Step, Weights
 
 Record = Mapping[str, Any]
 
@@ -24,7 +24,8 @@ def read(name: str, trace: Path, outcome: Outcome) -> Run:
     begins = [record for rank in ranks for record in rank if record["event"] == "begin"]
     steps = [[record for record in rank if record["event"] == "step"] for rank in ranks]
     ends = [record for rank in ranks for record in rank if record["event"] == "end"]
-    crash = next((record for rank in ranks for record in rank if record["event"] == "crash"), None)
+    crashes = [record for rank in ranks for record in rank if record["event"] == "crash"]
+    saves = [record for rank in ranks for record in rank if record["event"] == "save"]
     setting = {key: item for key, item in (begins[0] if begins else {}).items() if key not in {"event", "weights"}}
     return Run(
         name=name,
@@ -33,11 +34,23 @@ def read(name: str, trace: Path, outcome: Outcome) -> Run:
         steps=tuple(_step(list(rows)) for rows in zip(*steps, strict=False)),
         start=Weights(begins[0].get("weights", {})) if begins else Weights(),
         end=tuple(Weights(record.get("weights", {})) for record in ends),
-        saves=tuple(sorted({int(r["steps"]) for rank in ranks for r in rank if r["event"] == "save"})),
-        crash=crash,
+        saves=tuple(sorted({int(record["steps"]) for record in saves})),
+        crashes=tuple(sorted(crashes, key=lambda record: number(record.get("time", 0.0)))),
         problems=tuple(dict.fromkeys(_problem(r) for rank in ranks for r in rank if r["event"] == "harness")),
         taken=tuple(len(rows) for rows in steps),
+        saved=tuple(sorted({str(record["path"]) for record in saves if record.get("path")})),
+        reads=tuple(sorted({line for file in trace.glob("reads-*.txt") for line in _lines(file)})),
     )
+
+
+def progress(trace: Path) -> tuple[int, int]:
+    """Return how many steps the slowest rank has recorded, and how many bytes all of them have."""
+    texts = [file.read_bytes() for file in trace.glob("rank*.jsonl")]
+    return min((text.count(b'{"event": "step"') for text in texts), default=0), sum(map(len, texts))
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def number(value: object) -> float:
@@ -72,9 +85,10 @@ def _step(rows: Sequence[Record]) -> Step:
         index=int(first["step"]),
         loss=sum(sums) / len(sums) if sums else math.nan,
         losses=tuple(sums),
+        first=_mean(row["losses"][0] for row in rows if row["losses"]),
         backwards=len(first["losses"]),
         samples=sum(sum(row["batches"]) for row in rows),
-        data=tuple(tuple(number(item) for item in row["data"]) for row in rows),
+        data=tuple(tuple(_input(item) for item in row["data"]) for row in rows),
         norm=sum(norms) / len(norms) if norms else None,
         norms=norms,
         applied=_mean(row.get("applied") for row in rows),
@@ -89,9 +103,15 @@ def _step(rows: Sequence[Record]) -> Step:
         schedulers=int(first["schedulers"]),
         skipped=bool(first["skipped"]),
         outside=int(first["outside"]),
+        idle=tuple(frozenset(row.get("idle", ())) for row in rows),
         seconds=max(number(row["seconds"]) for row in rows),
         overhead=max(number(row["overhead"]) for row in rows),
     )
+
+
+def _input(found: Sequence[Any]) -> Input:
+    exact, product, norm, kind = found
+    return Input(int(exact), number(product), number(norm), str(kind))
 
 
 def _mean(found: Iterable[object]) -> float | None:

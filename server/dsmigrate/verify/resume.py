@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from dsmigrate.verify.compare import compare
-from dsmigrate.verify.failures import explain_failure
-from dsmigrate.verify.model import Cause, Comparison, Resumed, Run
+from dsmigrate.verify.compare import INPUTS, compare
+from dsmigrate.verify.failures import explain_failure, headline
+from dsmigrate.verify.model import Cause, Comparison, Difference, Resumed, Run
+from dsmigrate.verify.numbers import told_apart
 from dsmigrate.verify.trial import Scene, Trials
+
+_NOTHING_READ = "the second start reads no checkpoint of the first, so that nothing is resumed"
 
 
 def resumed(  # noqa: PLR0917 - one run and its continuation
@@ -25,13 +29,30 @@ def resumed(  # noqa: PLR0917 - one run and its continuation
     half = next((saved for saved in usable if saved >= half), usable[-1])
     first = trials.run(f"{whole.name}, first half", scene, arguments=arguments, stage=stage, save_after=half)
     if not first.is_complete:
-        return Resumed(whole.name, None, _failed(whole, first), "it fails when it is run until its checkpoint")
+        return Resumed(whole.name, None, _failed(whole, first), f"run until its checkpoint, it {headline(first)}")
     stopped = len(first.steps)
     rest = len(whole.steps) - stopped
-    second = trials.run(f"{whole.name}, resumed", scene, arguments=again, stage=stage, steps=rest)
+    second = trials.run(f"{whole.name}, resumed", scene, arguments=again, stage=stage, steps=rest, saved=first.saved)
     if not second.is_complete:
-        return Resumed(whole.name, stopped, _failed(whole, second), "it fails when it is started again")
-    return Resumed(whole.name, stopped, continuation(whole, second, stopped, trials.request.tolerance))
+        return Resumed(whole.name, stopped, _failed(whole, second), f"started again, it {headline(second)}")
+    found = continuation(whole, second, stopped, trials.request.tolerance)
+    if first.saved and not second.reads:
+        return Resumed(whole.name, stopped, _nothing_read(found, first), _NOTHING_READ)
+    return Resumed(whole.name, stopped, found)
+
+
+def _nothing_read(found: Comparison, first: Run) -> Comparison:
+    why = f"the first start has saved {', '.join(map(_short, first.saved[:3]))}, the second has opened nothing of it"
+    advice = (
+        "the arguments of the second start must ask for it (--resume-args '--resume last.pt'), at the path that the "
+        "script saves to; a DeepSpeed checkpoint is a folder: os.path.isfile is false for it"
+    )
+    cause = Cause("nothing-read", "no checkpoint is read", why, advice, certain=True)
+    return replace(found, causes=(cause, *(one for one in found.causes if one.id == "starts-from-scratch")))
+
+
+def _short(path: str) -> str:
+    return Path(path).name
 
 
 def continuation(whole: Run, second: Run, stopped: int, factor: float) -> Comparison:
@@ -44,8 +65,7 @@ def continuation(whole: Run, second: Run, stopped: int, factor: float) -> Compar
 
 
 def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequence[Cause]:
-    first = found.first
-    if first is None:
+    if found.first is None:
         return ()
     begin, fresh, after = second.steps[0], whole.steps[0], whole.steps[stopped]
     if _same(begin.loss, fresh.loss) and not _same(begin.loss, after.loss):
@@ -59,6 +79,26 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
                 certain=True,
             ),
         )
+    inputs = next((one for one in found.differences if one.quantity == INPUTS and one.step is not None), None)
+    others = [one for one in found.differences if one.quantity != INPUTS]
+    data = () if inputs is None else (_other_data(inputs),)
+    if inputs is not None and inputs.step == 0 or not others:
+        return data
+    return (*_of_states(others[0], second, whole, stopped), *data)
+
+
+def _other_data(inputs: Difference) -> Cause:
+    return Cause(
+        "data-not-restored",
+        "other data follows",
+        f"at step {(inputs.step or 0) + 1} after the restart other inputs go into the model",
+        "go on with the epoch, the place in it and the sampler where they were",
+        certain=True,
+    )
+
+
+def _of_states(first: Difference, second: Run, whole: Run, stopped: int) -> Sequence[Cause]:
+    begin, after = second.steps[0], whole.steps[stopped]
     if first.quantity == "learning rate" and first.step == 0 and _goes_on(second, whole, stopped):
         return (
             Cause(
@@ -82,9 +122,9 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
         return (
             Cause(
                 "weights-not-restored",
-                "the weights are not restored, or other data follows",
-                f"the first loss after the restart is {begin.loss:.6g} instead of {after.loss:.6g}",
-                "load with engine.load_checkpoint, and go on with the epoch and the sampler where they were",
+                "the weights are not restored",
+                "the first loss after the restart is {1} instead of {0}".format(*told_apart(after.loss, begin.loss)),
+                "load with engine.load_checkpoint, or before deepspeed.initialize",
             ),
         )
     if first.quantity in {"loss", "gradient norm", "clipped gradient norm"} and first.step == 1:

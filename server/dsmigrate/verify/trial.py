@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,13 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What all runs of a verification share; ``place`` is for records and logs."""
+    """What all runs of a verification share; ``place`` is for records and logs, ``say`` hears how far a run is."""
 
     request: Request
     python: str
     device: Device
     place: Path
+    say: Callable[[str, int, int], None] = lambda _name, _taken, _of: None
 
     def run(
         self,
@@ -46,13 +47,16 @@ class Trials:
         stage: int | None = None,
         steps: int | None = None,
         save_after: int | None = None,
+        saved: Sequence[str] = (),
     ) -> Run:
         """Train a script and return its records; ``name`` is for people, and for its folder.
 
         A run whose processes lose each other before the first step, because another program took the port or broke
         into a connection that was being made, says nothing of the script: it is tried once more, at another port.
         """
-        words: dict[str, Any] = {"arguments": arguments, "stage": stage, "steps": steps, "save_after": save_after}
+        words: dict[str, Any] = {
+            "arguments": arguments, "stage": stage, "steps": steps, "save_after": save_after, "saved": tuple(saved)
+        }  # fmt: skip
         with launching.reserved_port() as port:
             found = self._run(name, scene, port, **words)
         if not _lost_each_other(found):
@@ -70,6 +74,7 @@ class Trials:
         stage: int | None,
         steps: int | None,
         save_after: int | None,
+        saved: tuple[str, ...],
     ) -> Run:
         trace = self._folder(name)
         request = self.request
@@ -86,6 +91,7 @@ class Trials:
             save_after=save_after,
             zero_stage=stage,
             links=scene.is_copy,
+            saved=saved,
             spawns=launching.kind_of(_source(request.original), "auto") == "python",
         )
         file = trace / "job.json"
@@ -108,6 +114,8 @@ class Trials:
                 logs=trace,
                 timeout=request.timeout,
                 has_ended=lambda: reading.ended(trace, request.processes),
+                progress=lambda: reading.progress(trace),
+                say=lambda taken: self.say(name, taken, job.steps),
             )
         finally:
             launching.free_shared_memory(port)

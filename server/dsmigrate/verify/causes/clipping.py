@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dsmigrate.verify.causes.evidence import Evidence, shown
+from dsmigrate.verify.causes.evidence import Evidence
 from dsmigrate.verify.causes.registry import signature
+from dsmigrate.verify.numbers import shown, told_apart
 
 _EXPLAINS = ("clipped gradient norm", "loss", "weights", "gradient norm")
 
 
 @signature(
     "clipping-default",
-    "DeepSpeed clips at 1.0 where the script does not clip",
-    advice='write "gradient_clipping": 0.0 into the config: since 0.19.3 the default is 1.0',
+    "DeepSpeed clips at 1.0 because the config has no gradient_clipping",
+    advice="write the limit of the script into the config, 0.0 for none: since 0.19.3 the default of gradient_clipping is 1.0",
     explains=_EXPLAINS,
     certain=True,
 )
 def clipping_default(evidence: Evidence) -> str | None:
-    if any(a.limit is not None for a, _ in evidence.until()) or evidence.b.limit != 1.0:
-        return None
-    bites = [(a, b) for a, b in evidence.until() if b.norm is not None and b.norm > 1.0]
-    return None if not bites else f"at step {bites[0][0].index + 1} a norm of {shown(bites[0][1].norm)} is clipped to 1"
+    return _bites(evidence) if _is_default(evidence) else None
 
 
 @signature(
@@ -48,15 +46,24 @@ def clipping_lost(evidence: Evidence) -> str | None:
     certain=True,
 )
 def clipping_limit(evidence: Evidence) -> str | None:
-    a, b = evidence.a, evidence.b
-    if b.limit is None or a.limit == b.limit or (a.limit is None and b.limit == 1.0):
-        return None
-    if not any(
-        (after.norm or 0.0) > min(filter(None, (before.limit, after.limit)), default=0.0)
-        for before, after in evidence.until()
-    ):
-        return None
-    return f"the limit is {shown(a.limit)} in the original and {shown(b.limit)} in the conversion"
+    return None if evidence.b.limit is None or _is_default(evidence) else _bites(evidence)
+
+
+def _is_default(evidence: Evidence) -> bool:
+    return evidence.b.limit == 1.0 and not evidence.setting("clipping_written")
+
+
+def _bites(evidence: Evidence) -> str | None:
+    """Say at which step the two limits make a difference."""
+    for a, b in evidence.until():
+        limits = [limit for limit in (a.limit, b.limit) if limit is not None]
+        if a.limit != b.limit and limits and (b.norm or 0.0) > min(limits):
+            here, there = told_apart(a.limit, b.limit)
+            return (
+                f"at step {a.index + 1} the norm is {shown(b.norm)}, and the limit is {here} in the original and {there} "
+                "in the conversion"
+            )
+    return None
 
 
 @signature(

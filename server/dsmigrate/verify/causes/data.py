@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dsmigrate.verify.causes.evidence import Evidence, alike, close
+from dsmigrate.verify import distance
+from dsmigrate.verify.causes.evidence import Evidence, alike
 from dsmigrate.verify.causes.registry import signature
 from dsmigrate.verify.model import Step
 
-_LATER = ("loss", "gradient norm", "clipped gradient norm", "samples", "number of steps", "learning rate", "weights")
+_LATER = (
+    "inputs",
+    "loss",
+    "gradient norm",
+    "clipped gradient norm",
+    "samples",
+    "number of steps",
+    "learning rate",
+    "weights",
+)
 
 
 @signature(
@@ -14,16 +24,18 @@ _LATER = ("loss", "gradient norm", "clipped gradient norm", "samples", "number o
     "another number of micro-batches per optimizer step",
     advice="keep the gate of the accumulation around engine.step(), its last short window included, or let DeepSpeed "
     "count them (managed) and call engine.step() after every micro-batch",
-    explains=("samples", "backwards"),
+    explains=("samples", "backwards", "inputs"),
     certain=True,
 )
 def accumulation_window(evidence: Evidence) -> str | None:
-    a, b = evidence.a, evidence.b
-    if a.backwards == b.backwards:
+    pairs = evidence.until()
+    found = next(((a, b) for a, b in pairs if a.backwards != b.backwards), None)
+    if found is None:
         return None
-    before = [step.backwards for step, _ in evidence.until()]
-    tail = evidence.index > 0 and len(set(before[:-1])) == 1 and before[-1] < before[0]
-    said = f"the original takes step {evidence.index + 1} after {a.backwards} backwards, the conversion after {b.backwards}"
+    a, b = found
+    before = [step.backwards for step, _ in pairs[: a.index + 1]]
+    tail = a.index > 0 and len(set(before[:-1])) == 1 and before[-1] < before[0]
+    said = f"the original takes step {a.index + 1} after {a.backwards} backwards, the conversion after {b.backwards}"
     return f"{said}: the last, shorter window of an epoch is treated in another way" if tail else said
 
 
@@ -32,14 +44,15 @@ def accumulation_window(evidence: Evidence) -> str | None:
     "another effective batch",
     advice="compare the batch size of the loaders and train_micro_batch_size_per_gpu; the effective batch is micro-batch "
     "× accumulation × processes",
-    explains=("samples",),
+    explains=("samples", "inputs"),
     certain=True,
+    follows=("accumulation-window",),
 )
 def batch_size(evidence: Evidence) -> str | None:
-    a, b = evidence.a, evidence.b
-    if a.backwards != b.backwards or a.samples == b.samples:
-        return None
-    return f"step {evidence.index + 1} sees {a.samples} samples in the original and {b.samples} in the conversion"
+    for a, b in evidence.until():
+        if a.backwards == b.backwards and a.samples != b.samples:
+            return f"step {a.index + 1} sees {a.samples} samples in the original and {b.samples} in the conversion"
+    return None
 
 
 @signature(
@@ -50,9 +63,12 @@ def batch_size(evidence: Evidence) -> str | None:
     certain=True,
 )
 def same_data_on_every_rank(evidence: Evidence) -> str | None:
-    if not _repeats_over_ranks(evidence.b) or _repeats_over_ranks(evidence.a):
-        return None
-    return f"at step {evidence.index + 1} all ranks of the conversion get the same inputs, those of the original do not"
+    for a, b in evidence.until():
+        if _repeats_over_ranks(b) and not _repeats_over_ranks(a):
+            return (
+                f"at step {a.index + 1} all ranks of the conversion get the same inputs, those of the original do not"
+            )
+    return None
 
 
 @signature(
@@ -61,6 +77,7 @@ def same_data_on_every_rank(evidence: Evidence) -> str | None:
     advice="keep sampler.set_epoch(epoch)",
     explains=_LATER,
     certain=True,
+    follows=("accumulation-window", "batch-size"),
 )
 def epoch_order(evidence: Evidence) -> str | None:
     steps = evidence.converted.steps
@@ -93,8 +110,4 @@ def _repeats_over_ranks(step: Step) -> bool:
 
 
 def _same_inputs(one: Step, other: Step) -> bool:
-    return (
-        bool(one.data and one.data[0])
-        and len(one.data) == len(other.data)
-        and all(close(a, b, 1e-6) for a, b in zip(one.data, other.data, strict=True))
-    )
+    return bool(one.data and one.data[0]) and len(one.data) == len(other.data) and distance.inputs(one, other) == 0

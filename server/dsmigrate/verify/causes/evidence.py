@@ -12,25 +12,35 @@ from dsmigrate.verify.model import Difference, Run, Step
 SAME = 1e-3
 """Relative differences below this are no evidence of anything but rounding."""
 
+ROUNDED = 2e-2
+"""How far rounding to half precision may move inputs, relatively."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Two runs and their first difference, which is at ``index``; ``a`` and ``b`` are the two steps there."""
+    """Two runs and one of their differences, which is at ``index``; ``a`` and ``b`` are the two steps there.
+
+    ``position`` is that of the difference among all, the earliest first. With ``whole`` everything is looked at, and no
+    difference in particular.
+    """
 
     original: Run
     converted: Run
     differences: tuple[Difference, ...]
+    position: int = 0
+    whole: bool = False
 
     @property
-    def first(self) -> Difference:
-        """The earliest difference."""
-        return self.differences[0]
+    def difference(self) -> Difference:
+        """The difference that is to be explained."""
+        return self.differences[self.position]
 
     @property
     def index(self) -> int:
-        """The step of the earliest difference; the last common one for what holds of the whole run."""
+        """The step of the difference; the last common one for what holds of the whole run."""
         last = min(len(self.original.steps), len(self.converted.steps)) - 1
-        return last if self.first.step is None else min(self.first.step, last)
+        step = None if self.whole else self.difference.step
+        return last if step is None else min(step, last)
 
     @property
     def a(self) -> Step:
@@ -43,7 +53,7 @@ class Evidence:
         return self.converted.steps[self.index]
 
     def until(self) -> list[tuple[Step, Step]]:
-        """Return the pairs of steps up to the first difference, that included."""
+        """Return the pairs of steps up to the difference, that included."""
         pairs = list(zip(self.original.steps, self.converted.steps, strict=False))
         return pairs[: self.index + 1]
 
@@ -56,8 +66,14 @@ class Evidence:
         """How many processes trained."""
         return int(self.original.setting.get("ranks", 1))
 
+    def loss_ratio(self) -> float | None:
+        """Return the loss that is differentiated over the original's; of the first backward, if the windows differ."""
+        if self.a.backwards == self.b.backwards:
+            return ratio(self.a.loss, self.b.loss)
+        return ratio(self.a.first, self.b.first)
+
     def same_data(self) -> bool:
-        """Return whether both have seen the same inputs up to the first difference."""
+        """Return whether both have seen the same inputs up to the difference."""
         return all(alike(before, after) for before, after in self.until())
 
     def same_start(self) -> bool:
@@ -67,9 +83,7 @@ class Evidence:
 
 def alike(before: Step, after: Step) -> bool:
     """Return whether two steps have seen the same inputs; half precision may have rounded one of them."""
-    if len(before.data) != len(after.data):
-        return True
-    return all(close(one, other, 1e-2) for one, other in zip(before.data, after.data, strict=True))
+    return distance.inputs(before, after) <= ROUNDED
 
 
 def close(one: tuple[float, ...], other: tuple[float, ...], tolerance: float = SAME) -> bool:
@@ -90,8 +104,3 @@ def ratio(before: float | None, after: float | None) -> float | None:
 def is_ratio(found: float | None, wanted: float, tolerance: float = 2e-3) -> bool:
     """Return whether a ratio is the wanted one, and not 1."""
     return found is not None and abs(wanted - 1) > 0.01 and math.isclose(found, wanted, rel_tol=tolerance)
-
-
-def shown(number: float | None) -> str:
-    """Return a number for people."""
-    return "none" if number is None else f"{number:.6g}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from dsmigrate.verify import distance
-from dsmigrate.verify.causes.evidence import Evidence, is_ratio, ratio, shown
+from dsmigrate.verify.causes.evidence import Evidence, is_ratio, ratio
 from dsmigrate.verify.causes.registry import signature
 from dsmigrate.verify.model import Run, Step
+from dsmigrate.verify.numbers import shown
 
 _NORMS = ("gradient norm", "clipped gradient norm")
 _LATER = (*_NORMS, "loss", "weights")
@@ -104,8 +105,12 @@ def added_up(evidence: Evidence) -> str | None:
 )
 def gradient_factor(evidence: Evidence) -> str | None:
     found = ratio(evidence.a.norm, evidence.b.norm)
-    if found is None:
+    by_loss = evidence.loss_ratio()
+    if found is None or not by_loss or evidence.a.backwards != evidence.b.backwards:
         return None
+    found /= abs(by_loss)  # the norm goes with the loss
+    is_loss = math.isclose(abs(by_loss), 1, rel_tol=1e-3)
+    said = "the loss is the same and the norm is" if is_loss else "besides the loss the norm is"
     candidates = {
         "the number of processes": evidence.ranks,
         "the number of backwards per step": evidence.a.backwards,
@@ -113,7 +118,7 @@ def gradient_factor(evidence: Evidence) -> str | None:
     }
     for name, count in candidates.items():
         if count > 1 and (is_ratio(found, count) or is_ratio(found, 1 / count)):
-            return f"the loss is the same and the norm is {shown(found)} times the original's: {name} is {count}"
+            return f"{said} {shown(found)} times the original's: {name} is {count}"
     power = math.log2(abs(found)) if found else 0.0
     if abs(power) > 5.5 and abs(power - round(power)) < 0.01:
         return f"the norm is 2^{round(power)} times the original's: gradients are still scaled for half precision"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from dsmigrate.verify.causes.evidence import Evidence, is_ratio, ratio, shown
+from dsmigrate.verify.causes.evidence import Evidence, is_ratio
 from dsmigrate.verify.causes.registry import signature
+from dsmigrate.verify.numbers import shown, told_apart
 
 
 @signature(
@@ -15,7 +16,7 @@ from dsmigrate.verify.causes.registry import signature
     explains=("loss",),
 )
 def accumulation_factor(evidence: Evidence) -> str | None:
-    found = ratio(evidence.a.loss, evidence.b.loss)
+    found = evidence.loss_ratio()
     steps = int(evidence.setting("gradient_accumulation_steps", 1))
     said = f"the loss behind backward is {shown(found)} times the original's"
     if steps > 1 and is_ratio(found, 1 / steps):
@@ -35,7 +36,7 @@ def accumulation_factor(evidence: Evidence) -> str | None:
     explains=("loss",),
 )
 def world_factor(evidence: Evidence) -> str | None:
-    found = ratio(evidence.a.loss, evidence.b.loss)
+    found = evidence.loss_ratio()
     if evidence.ranks > 1 and (is_ratio(found, evidence.ranks) or is_ratio(found, 1 / evidence.ranks)):
         return (
             f"the loss behind backward is {shown(found)} times the original's, and there are {evidence.ranks} processes"
@@ -50,7 +51,7 @@ def world_factor(evidence: Evidence) -> str | None:
     explains=("loss",),
 )
 def loss_scale(evidence: Evidence) -> str | None:
-    found = ratio(evidence.a.loss, evidence.b.loss)
+    found = evidence.loss_ratio()
     if found is None or found <= 0:
         return None
     power = math.log2(found)
@@ -67,9 +68,11 @@ def loss_scale(evidence: Evidence) -> str | None:
     explains=("loss",),
 )
 def constant_factor(evidence: Evidence) -> str | None:
-    found = ratio(evidence.a.loss, evidence.b.loss)
+    found = evidence.loss_ratio()
     if found is None or evidence.index or not evidence.same_data() or math.isclose(found, 1, rel_tol=0.02):
         return None
+    if math.isclose(found, -1, rel_tol=1e-4):
+        return "the first loss has the other sign, from the same weights and data"
     for whole in range(2, 129):
         if is_ratio(found, whole, 1e-4) or is_ratio(found, 1 / whole, 1e-4):
             return f"the first loss is {shown(found)} times the original's, from the same weights and data"
@@ -87,7 +90,8 @@ def constant_factor(evidence: Evidence) -> str | None:
 def other_loss(evidence: Evidence) -> str | None:
     if evidence.index or not evidence.same_data() or not evidence.same_start() or _drawn_apart(evidence):
         return None
-    return f"the first loss is {shown(evidence.b.loss)} instead of {shown(evidence.a.loss)} for the same weights and inputs"
+    before, after = told_apart(evidence.a.loss, evidence.b.loss)
+    return f"the first loss is {after} instead of {before} for the same weights and inputs"
 
 
 def _drawn_apart(evidence: Evidence) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dsmigrate.verify.causes.evidence import Evidence, close, is_ratio, ratio, shown
+from dsmigrate.verify.causes.evidence import Evidence, close, is_ratio, ratio
 from dsmigrate.verify.causes.registry import signature
+from dsmigrate.verify.numbers import shown, told_apart
 
 _EXPLAINS = ("learning rate",)
 
@@ -29,6 +30,7 @@ def stands_still(evidence: Evidence) -> str | None:
     advice="the scheduler is stepped twice, or per micro-batch: the engine steps a scheduler that was handed to "
     "deepspeed.initialize at every optimizer step, besides the script's own step()",
     explains=_EXPLAINS,
+    follows=("accumulation-window",),
 )
 def too_fast(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
@@ -56,6 +58,7 @@ def too_fast(evidence: Evidence) -> str | None:
     "the learning rate advances too slowly",
     advice="the scheduler is stepped less often: per epoch instead of per step, or only at some steps",
     explains=_EXPLAINS,
+    follows=("accumulation-window",),
 )
 def too_slow(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
@@ -77,6 +80,7 @@ def too_slow(evidence: Evidence) -> str | None:
     "the learning rate is one step early or late",
     advice="step the scheduler where it was stepped: before or after engine.step()",
     explains=_EXPLAINS,
+    follows=("accumulation-window",),
 )
 def shifted(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
@@ -115,7 +119,11 @@ def multiplied(evidence: Evidence) -> str | None:
     explains=_EXPLAINS,
 )
 def other_schedule(evidence: Evidence) -> str | None:
-    return f"at step {evidence.index + 1} it is {_rates(evidence.b.rates)} instead of {_rates(evidence.a.rates)}"
+    before, after = _rates(evidence.a.rates), _rates(evidence.b.rates)
+    if before == after:
+        pairs = zip(evidence.a.rates, evidence.b.rates, strict=False)
+        before, after = next(told_apart(a, b) for a, b in pairs if a != b)
+    return f"at step {evidence.index + 1} it is {after} instead of {before}"
 
 
 def _rates(rates: tuple[float, ...]) -> str:

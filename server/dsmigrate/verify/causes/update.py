@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dsmigrate.verify import distance
-from dsmigrate.verify.causes.evidence import Evidence, shown
+from dsmigrate.verify.causes.evidence import Evidence
 from dsmigrate.verify.causes.registry import signature
+from dsmigrate.verify.numbers import shown
 
 _LATER = ("loss", "gradient norm", "clipped gradient norm", "weights")
 
@@ -16,6 +17,7 @@ _LATER = ("loss", "gradient norm", "clipped gradient norm", "weights")
     "section, or a GradScaler that is stepped without the engine",
     explains=("skipped", *_LATER),
     certain=True,
+    early=True,
 )
 def steps_skipped(evidence: Evidence) -> str | None:
     for before, after in evidence.until():
@@ -31,6 +33,7 @@ def steps_skipped(evidence: Evidence) -> str | None:
     advice="engine.step() has to be called, on the engine that the forward goes through, with its parameters in the optimizer",
     explains=_LATER,
     certain=True,
+    follows=("gradient-gone",),
 )
 def stand_still(evidence: Evidence) -> str | None:
     before, after = distance.moved(evidence.original), distance.moved(evidence.converted)
@@ -44,16 +47,17 @@ def stand_still(evidence: Evidence) -> str | None:
     "weights were changed after deepspeed.initialize",
     advice="load and edit weights before deepspeed.initialize, or load them with engine.load_checkpoint: ZeRO 1-3 keeps a "
     "master copy, which overwrites the module at the next step",
-    explains=("loss", "gradient norm"),
+    explains=_LATER,
+    certain=True,
 )
 def changed_late(evidence: Evidence) -> str | None:
-    if evidence.index != 1 or int(evidence.setting("zero_stage", 0)) < 1:
-        return None
-    if not (evidence.same_data() and evidence.same_start()):
+    far = evidence.setting("master_apart")
+    half = any("16" in str(one["dtype"]) for one in evidence.converted.start.tensors.values())
+    if far is None or far < (2e-2 if half else 1e-5):
         return None
     return (
-        "weights, data, loss, gradient and learning rate of the first step are the same, and the loss after it is "
-        f"{shown(evidence.b.loss)} instead of {shown(evidence.a.loss)}: the step did not start from the weights of the forward"
+        f"before the first step the weights lie {shown(far)} of their norm away from the copy that ZeRO steps, so that the "
+        "step does not start from the weights of the forward"
     )
 
 
@@ -63,6 +67,7 @@ def changed_late(evidence: Evidence) -> str | None:
     advice="look at the length of loaders, at accumulation, and at conditions that end the loop",
     explains=("number of steps",),
     certain=True,
+    follows=("accumulation-window", "batch-size"),
 )
 def number_of_steps(evidence: Evidence) -> str | None:
     counts = len(evidence.original.steps), len(evidence.converted.steps)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from dsmigrate.verify.formats import text, words
 from dsmigrate.verify.formats.picture import picture
-from dsmigrate.verify.model import Verification
+from dsmigrate.verify.model import Comparison, Verification
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { border-bottom: 1px solid #8886; padding-bottom: .3rem; overflow-wrap: anywhere; }
-.agrees { color: #2da44e; } .parts, .crashed, .timed_out { color: #d1242f; }
+.agrees { color: #2da44e; } .parts, .crashed, .hung, .timed_out { color: #d1242f; } .unrepeatable { color: #9a6700; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; } th, td { padding: .2rem .6rem; text-align: right; }
+th { border-bottom: 1px solid #8886; } th:first-child, td:first-child { text-align: left; }
 pre { overflow-x: auto; font: 13px/1.4 ui-monospace, monospace; }
 svg { max-width: 100%; height: auto; }
 """
@@ -46,9 +50,40 @@ def _page(verification: Verification) -> Iterator[str]:
         yield f'<p class="{found}"><b>{escape(words.headline(comparison))}</b></p>'
         if comparison.converted.steps:
             yield picture(comparison, words.title(verification, verdict))
-        one = Verification(verification.original, verification.converted, verification.device, (verdict,))
-        lines = ["".join(piece for piece, _ in line) for line in text.render(one)][1:]
-        yield f"<pre>{escape(chr(10).join(lines))}</pre></section>"
+        yield from _differences(comparison)
+        yield from _steps(comparison)
+        yield f"<pre>{escape(chr(10).join(words.plain(text.rest(verdict))))}</pre></section>"
     if verification.original_resumed is not None:
         yield f"<p>The original, {escape(words.resume_line(verification.original_resumed))}</p>"
     yield "</body></html>"
+
+
+def _differences(comparison: Comparison) -> Iterator[str]:
+    heads = ("quantity", "step", "original", "conversion", "relative difference", "allowed")
+    found = comparison.differences or comparison.excused
+    if found:
+        yield from _table("What parts" if comparison.differences else "What parts as the original does", heads, (
+            (
+                one.quantity,
+                "the end" if one.step is None else str(one.step + 1),
+                *words.values(one),
+                words.exponent(one.error) if math.isfinite(one.error) else "",
+                words.exponent(one.allowed),
+            )
+            for one in found
+        ))  # fmt: skip
+
+
+def _steps(comparison: Comparison) -> Iterator[str]:
+    if comparison.differences and comparison.converted.steps:
+        heads = ("step", *(f"{name}, {run}" for name in words.COLUMNS for run in ("original", "conversion")))
+        rows = ((str(row.step), *(cell for pair in row.cells for cell in pair)) for row in words.rows(comparison))
+        yield from _table("Around the first difference", heads, rows)
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"<table><caption>{escape(caption)}</caption><thead><tr>"
+    yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    yield "</tr></thead><tbody>"
+    yield from ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    yield "</tbody></table>"

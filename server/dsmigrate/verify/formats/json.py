@@ -6,8 +6,9 @@ import json
 import math
 from typing import Any
 
+from dsmigrate.verify.failures import Failure, first_failure
 from dsmigrate.verify.formats import words
-from dsmigrate.verify.model import Cause, Comparison, Difference, Resumed, Run, Step, Verdict, Verification
+from dsmigrate.verify.model import Cause, Comparison, Difference, Noise, Resumed, Run, Step, Verdict, Verification
 
 VERSION = 1
 
@@ -52,10 +53,21 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "causes": [_cause(one) for one in comparison.causes],
         "worst": {name: _number(value) for name, value in comparison.worst.items()},
         "notes": list(comparison.notes),
+        "noise": None if not comparison.noise.steps else _noise(comparison.noise),
     }
 
 
-def _difference(found: Difference) -> dict[str, Any]:
+def _noise(noise: Noise) -> dict[str, Any]:
+    return {
+        "repeats": not noise.differences,
+        "steps": noise.steps,
+        "reason": noise.reason,
+        "errors": {name: _number(max(errors, default=0.0)) for name, errors in noise.errors.items()},
+        "differences": [_difference(one, "second run") for one in noise.differences],
+    }
+
+
+def _difference(found: Difference, of: str = "conversion") -> dict[str, Any]:
     return {
         "quantity": found.quantity,
         "step": None if found.step is None else found.step + 1,
@@ -63,7 +75,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "converted": _value(found.converted),
         "error": _number(found.error),
         "allowed": _number(found.allowed),
-        "message": words.difference(found),
+        "message": words.difference(found, of),
     }
 
 
@@ -74,6 +86,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "why": cause.why,
         "advice": cause.advice,
         "certain": cause.certain,
+        "quantity": cause.quantity or None,
     }
 
 
@@ -98,12 +111,19 @@ def _run(run: Run) -> dict[str, Any]:
         "seconds_per_step": round(run.seconds, 6),
         "overhead_per_step": round(run.overhead, 6),
         "setting": {name: _value(value) for name, value in run.setting.items()},
-        "crash": None if run.crash is None else {name: str(run.crash[name]) for name in ("type", "message", "at")},
+        "crash": _crash(first_failure(run)),
         "last_lines": [tail.splitlines() for tail in run.outcome.tails] if not run.is_complete else [],
         "stacks": list(run.outcome.stacks),
         "saves": list(run.saves),
         "steps": [_step(step) for step in run.steps],
     }
+
+
+def _crash(failure: Failure | None) -> dict[str, str] | None:
+    if failure is None:
+        return None
+    rank = {} if failure.rank is None else {"rank": str(failure.rank)}
+    return {"type": failure.kind, "message": failure.message, "at": failure.at, **rank}
 
 
 def _step(step: Step) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from . import deepspeed_hooks, determinism, shim, torch_hooks
@@ -17,19 +19,22 @@ from .imports import AfterImport
 from .job import Job, read_job
 from .links import protect
 from .network import hook_network
+from .place import knows_its_rank, rank
+from .reads import note_reads
 from .recorder import Recorder
 
 
 def boot() -> None:
     """Read the job, prepare paths and signals, and wait for torch and deepspeed."""
     job = read_job()
-    if hasattr(signal, "SIGUSR1"):
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    _answer_where_it_stands(job)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     _look_in_the_copy(job)
     if job.links:
         protect(job.work)
+    if job.saved:
+        note_reads(job)
     holder: list[Recorder] = []
 
     def torch_is_there(torch: Any) -> None:
@@ -47,7 +52,7 @@ def boot() -> None:
 
     patches = {
         "torch": torch_is_there,
-        "deepspeed.runtime.config": lambda module: deepspeed_hooks.hook_config(module, job),
+        "deepspeed.runtime.config": lambda module: deepspeed_hooks.hook_config(module, job, holder[0].config),
         "deepspeed.runtime.engine": lambda module: deepspeed_hooks.hook_engine(module, holder[0]),
     }
     if job.cpu:
@@ -55,12 +60,35 @@ def boot() -> None:
     AfterImport(patches).install()
 
 
+def _answer_where_it_stands(job: Job) -> None:
+    """Write the stacks of all threads into a file of this process when it is asked by a signal."""
+    if hasattr(signal, "SIGUSR1"):
+        stacks = (Path(job.trace) / f"stack-{os.getpid()}.txt").open("w", encoding="utf-8")
+        stacks.write(f"{_born()}\n")
+        stacks.flush()
+        faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
+    if knows_its_rank():
+        _tell_rank(job, rank())
+
+
+def _born() -> str:
+    """Return when this process was started, as the system counts it; "" where it does not tell."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    return ""
+
+
+def _tell_rank(job: Job, number: int) -> None:
+    (Path(job.trace) / f"stack-{os.getpid()}.rank").write_text(str(number), encoding="utf-8")
+
+
 def _joined(torch: Any, job: Job, number: int) -> None:
-    """Seed again where the original spawns its processes.
+    """Say which rank this is, and seed again where the original spawns its processes.
 
     They had no rank before, and what their parent has seeded, as every process of the conversion does, did not reach
     them.
     """
+    _tell_rank(job, number)
     if job.spawns:
         determinism.seed_everything(torch, job.seed, number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing.process
 import sys
+import time
 import traceback
 from types import TracebackType
 from typing import Any
@@ -37,7 +38,14 @@ def note(recorder: Recorder, error: BaseException) -> None:
         own = [frame for frame in frames if frame.startswith(recorder.job.work)]
         recorder.take_rank()
         at = (own or frames or [""])[-1]
-        recorder.trace.write("crash", type=type(error).__name__, message=str(error)[:2000], at=at)
+        recorder.trace.write(
+            "crash",
+            type=type(error).__name__,
+            message=str(error)[:2000],
+            at=at,
+            time=time.time(),
+            rank=recorder.trace.rank,
+        )
 
 
 def _noting(original: Any, recorder: Recorder) -> Any:

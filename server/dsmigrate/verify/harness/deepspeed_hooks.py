@@ -11,8 +11,8 @@ from .recorder import Recorder
 from .torch_hooks import around
 
 
-def hook_config(module: Any, job: Job) -> None:
-    """Choose the stage that was asked for, and let ZeRO 3 partition small parameters too.
+def hook_config(module: Any, job: Job, written: dict[str, Any]) -> None:
+    """Note in ``written`` what is no default, choose the stage that was asked for, and partition small parameters.
 
     DeepSpeed leaves parameters of up to 100 000 elements whole by default; a model that is verified may have no
     others, and nothing of what makes ZeRO 3 different would be run.
@@ -20,7 +20,10 @@ def hook_config(module: Any, job: Job) -> None:
 
     def init(original: Any) -> Any:
         def wrapped(self: Any, config: Any, *arguments: Any, **words: Any) -> None:
-            original(self, _adapted(config, job), *arguments, **words)
+            config = _adapted(config, job)
+            if isinstance(config, dict):
+                written["clipping_written"] = "gradient_clipping" in config
+            original(self, config, *arguments, **words)
 
         return wrapped
 

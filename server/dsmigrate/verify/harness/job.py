@@ -18,7 +18,8 @@ class Job:
     ``save_after`` the step from which on the run stops as soon as a checkpoint is saved (None: never). ``pretend``
     makes a machine without CUDA look to the script as if it had some. ``work`` is the copy of ``origin`` that the
     script runs in. ``zero_stage`` overrides what the config says. ``port`` is free. ``spawns`` says that the original
-    spawns its processes, so that they do not know their rank from the start.
+    spawns its processes, so that they do not know their rank from the start. ``saved`` are the checkpoints of the run
+    that this one continues.
     """
 
     trace: str
@@ -34,6 +35,7 @@ class Job:
     zero_stage: int | None = None
     links: bool = True
     spawns: bool = False
+    saved: tuple[str, ...] = ()
 
 
 def read_job() -> Job:

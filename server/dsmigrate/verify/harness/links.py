@@ -33,13 +33,14 @@ def protect(root: str) -> None:
     """Watch everything that this process opens for writing."""
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "open" and len(arguments) == 3 and _writes(arguments[1], arguments[2]):
+        if event == "open" and len(arguments) == 3 and writes(arguments[1], arguments[2]):
             detach(arguments[0], root)
 
     sys.addaudithook(watch)
 
 
-def _writes(mode: object, flags: object) -> bool:
+def writes(mode: object, flags: object) -> bool:
+    """Return whether a file is opened for writing, by the mode or the flags of its opening."""
     if isinstance(mode, str):
         return any(sign in mode for sign in "wax+")
     return isinstance(flags, int) and bool(flags & _WRITING)

@@ -13,3 +13,8 @@ def rank() -> int:
 def local_rank() -> int:
     """Return the number of this process on its machine."""
     return int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
+
+
+def knows_its_rank() -> bool:
+    """Return whether the launcher has told it."""
+    return bool(os.environ.get("RANK") or os.environ.get("SLURM_PROCID"))

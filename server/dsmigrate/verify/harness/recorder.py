@@ -12,14 +12,15 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import gradients, place, weights
+from . import gradients, inputs, place, weights
 from .job import Job
 from .trace import Trace
 from .window import Window, closed
 
 OTHERS_SECONDS = 300.0
 """How long a rank that has finished waits for the others, which may evaluate first, so that none loses its partner."""
-_INPUTS = 8
+_INPUTS = 32
+_NAMES = 200
 
 
 def watched(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,6 +67,8 @@ class Recorder:
         self._finished = False
         self._seen: Any = None
         self._trains_in_evaluation = False
+        self.config: dict[str, Any] = {}
+        self._reached: dict[str, bool] = {}
 
     # What there is to watch
 
@@ -116,6 +119,20 @@ class Recorder:
         if not self._began:
             self.begin(module)
 
+    def look_for_idle(self, module: Any) -> None:
+        """Note from now on which parameters of ``module`` the backwards of a step reach on this process."""
+
+        def note(name: str) -> Callable[[Any], None]:
+            def reached(_gradient: Any) -> None:
+                self._reached[name] = True
+
+            return reached
+
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad:
+                self._reached[weights.clean(name)] = False
+                parameter.register_hook(note(weights.clean(name)))
+
     @watched
     def inside_forward(self, module: Any) -> None:
         """See under which precision and in which mode the wrapped module is called."""
@@ -128,15 +145,15 @@ class Recorder:
 
     @watched
     def see_batch(self, arguments: Any, words: Any) -> None:
-        """Take the size of a batch, and a number that another batch would not have."""
+        """Take the size of a batch, and numbers that another batch would not have."""
         if self.window.random is None:
             self.window.random = zlib.crc32(self.torch.get_rng_state().numpy())
         size = None
         for tensor in _tensors(self.torch, (arguments, words), _INPUTS):
             if size is None and tensor.dim():
                 size = int(tensor.shape[0])
-            if tensor.numel() and not tensor.is_complex():
-                self.window.data.append(tensor.detach().double().abs().sum())
+            if tensor.numel() and tensor.layout is self.torch.strided:
+                self.window.data.append(inputs.seen(self.torch, tensor))
         self.window.batches.append(size or 0)
 
     @watched
@@ -217,6 +234,8 @@ class Recorder:
         """Write the record of the step."""
         waited = self._await_device()
         window, self.window = self.window, Window()
+        window.idle = [name for name, reached in self._reached.items() if not reached][:_NAMES]
+        self._reached = dict.fromkeys(self._reached, False)
         now = time.perf_counter()
         self.trace.write(
             "step", step=self.steps, seconds=now - window.started, overhead=self.spent, time=now, **closed(window)
@@ -257,7 +276,34 @@ class Recorder:
             "device": "cpu" if self.job.cpu else self.torch.cuda.get_device_name(),
             "dropout": _has_dropout(self.model),
         }
-        return found if self.engine is None else {**found, **_engine_setting(self.engine)}
+        if self.engine is None:
+            return found
+        return {**found, **self.config, **_engine_setting(self.engine), "master_apart": self._master_apart()}
+
+    def _master_apart(self) -> float | None:
+        """Return how far the weights lie from the copy that ZeRO steps, relatively; collective."""
+        if not 1 <= int(self.engine.zero_optimization_stage()) <= 3:
+            return None
+        try:
+            from deepspeed.utils import safe_get_full_fp32_param  # noqa: PLC0415 - it made the engine
+        except ImportError:  # before 0.8
+            return None
+        try:
+            return self._from_the_master(safe_get_full_fp32_param)
+        except Exception:  # noqa: BLE001 - states that this release cannot gather, of all ranks alike
+            self.trace.problem("master weights")
+            return None
+
+    def _from_the_master(self, master_of: Callable[[Any], Any]) -> float:
+        far = total = 0.0
+        for parameter in self.engine.module.parameters():
+            master = master_of(parameter) if parameter.requires_grad else None
+            with self.gather(parameter):
+                if master is not None and master.numel() == parameter.numel():
+                    own = parameter.detach().float().reshape(-1)
+                    far += float((own - master.to(own.device).reshape(-1)).double().square().sum())
+                    total += float(own.double().square().sum())
+        return float((far / total) ** 0.5) if total else 0.0
 
     @contextlib.contextmanager
     def gather(self, parameter: Any) -> Iterator[None]:
@@ -301,7 +347,7 @@ class Recorder:
     def see_save(self, path: object) -> None:
         """See a checkpoint that is written."""
         steps = self.steps + self.window.stepped
-        self.trace.write("save", path=str(path)[:500], steps=steps)
+        self.trace.write("save", path=_file_name(path), steps=steps)
         if self.job.save_after is not None and steps >= self.job.save_after:
             self.saved_at = steps
             self.trace.mark("saved")
@@ -314,6 +360,12 @@ class Recorder:
             with contextlib.suppress(Exception):
                 stream.flush()
         os._exit(0)
+
+
+def _file_name(path: object) -> str:
+    """Return the whole path of a file or folder, given by its name or open; "" for what has none."""
+    name = path if isinstance(path, os.PathLike) else getattr(path, "name", path)
+    return os.path.abspath(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) else ""  # noqa: PTH100
 
 
 def _tensors(torch: Any, found: Any, limit: int) -> list[Any]:

@@ -37,6 +37,8 @@ def _models(torch: Any, recorder: Recorder) -> None:
             original(self, *arguments, **words)
             recorder.take_rank()
             recorder.watch.wrap(self.module)
+            if getattr(self, "find_unused_parameters", False) or getattr(self, "static_graph", False):
+                recorder.look_for_idle(self.module)
 
         return wrapped
 

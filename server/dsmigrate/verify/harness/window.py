@@ -13,7 +13,8 @@ class Window:
 
     ``losses`` holds what each backward differentiates, without the loss scale. ``carry`` is the norm of gradients
     that were there before the first backward. ``norm`` is taken before clipping, ``applied`` after it, ``limit`` is
-    the limit of clipping. ``outside`` counts steps of an optimizer that the engine knows nothing of.
+    the limit of clipping. ``outside`` counts steps of an optimizer that the engine knows nothing of, ``idle`` names
+    parameters that no backward of this process has reached, where DDP looks for them.
     """
 
     losses: list[Any] = field(default_factory=list)
@@ -34,6 +35,7 @@ class Window:
     stepped: bool = False
     skipped: bool = False
     outside: int = 0
+    idle: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -47,7 +49,7 @@ def closed(window: Window) -> dict[str, Any]:
     return {
         "losses": [value(loss) for loss in window.losses],
         "batches": window.batches,
-        "data": [value(one) for one in window.data],
+        "data": [[int(exact), value(product), value(norm), kind] for exact, product, norm, kind in window.data],
         "train": sorted(window.modes),
         "autocast": sorted(window.autocast),
         "random": window.random,
@@ -61,4 +63,5 @@ def closed(window: Window) -> dict[str, Any]:
         "schedulers": window.schedulers,
         "skipped": window.skipped,
         "outside": window.outside,
+        "idle": window.idle,
     }
