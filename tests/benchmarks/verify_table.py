@@ -1,4 +1,4 @@
-"""What `dsmigrate verify` says of faults, one and two at once, of scripts that do not repeat themselves, and of failures.
+"""What `dsmigrate verify` says of faults, alone and in pairs, of scripts that do not repeat themselves, of failures.
 
     python -m tests.benchmarks.verify_table [--only TEXT] [--time]
 
@@ -28,7 +28,7 @@ from tests.e2e.cases import case_named
 from tests.e2e.harness import EXAMPLES
 from tests.e2e.launching import torch_python
 from tests.e2e.verify_bench import Bench
-from tests.e2e.verify_scripts import BRANCHES, FAILURES, NOISES, RESUMES_NOTHING, TRAINING
+from tests.e2e.verify_scripts import BRANCHES, FAILURES, NOISES, PLAIN, RESUMES_NOTHING, TRAINING
 from tests.e2e.warm_start import warm
 
 Planted = tuple[tuple[str, ...], str, int, tuple[str, ...]]
@@ -120,7 +120,7 @@ def _rows(bench: Bench, folder: Path) -> Iterator[tuple[str, Judged]]:
     for name, script in BRANCHES.items():
         yield f"branch: {name}", lambda s=script, n=name: _said(folder, s, 1, (n,))
     for name, changes in NOISES.items():
-        script = TRAINING.format(**{**_PLAIN, **changes})
+        script = TRAINING.format(**{**PLAIN, **changes})
         yield f"noise: {name}", lambda s=script: _said(folder, s, 2, ("the original does not repeat itself",))
     for name, (script, code, wanted) in FAILURES.items():
         yield f"failure: {name}", lambda s=script, c=code, w=wanted: _said(folder, s, c, w)
@@ -128,9 +128,6 @@ def _rows(bench: Bench, folder: Path) -> Iterator[tuple[str, Judged]]:
         "resume that reads nothing",
         lambda: _said(folder, RESUMES_NOTHING, 2, ("reads no checkpoint",), resume=("--go",)),
     )
-
-
-_PLAIN = {"weights": "", "order": "", "inputs": "", "rate": "", "forward": ""}
 
 
 def _fault(bench: Bench, faults: tuple[str, ...], name: str, stage: int, wanted: tuple[str, ...]) -> tuple[bool, str]:

@@ -16,93 +16,63 @@ import jsonschema
 import pytest
 
 from dsmigrate.verify import running
-from dsmigrate.verify.device import Device
 from dsmigrate.verify.formats import json as as_json
-from dsmigrate.verify.job import judge
 from dsmigrate.verify.job import verify as verify_request
-from dsmigrate.verify.model import Comparison, Ending, Run, VerifyError
+from dsmigrate.verify.model import Ending, Run, VerifyError
 from dsmigrate.verify.request import Request
 from dsmigrate.verify.resume import continuation
-from dsmigrate.verify.trial import Scene, Trials
+from dsmigrate.verify.trial import Scene
 from tests.support.events import Clock, until
 
-from .cases import Case, case_named
+from .cases import case_named
 from .conversion import REPOSITORY, convert
 from .faults import FAULTS
 from .harness import EXAMPLES
 from .launching import torch_python, training_environment
-from .verify_scripts import BARE, CUDA_ONLY, HANGING, SHARED, SPAWNING
+from .verify_bench import SECONDS, Bench
+from .verify_scripts import (
+    BARE,
+    BRANCHES,
+    CUDA_ONLY,
+    FAILURES,
+    HANGING,
+    NOISES,
+    PLAIN,
+    RESUMES_NOTHING,
+    SHARED,
+    SPAWNING,
+    TRAINING,
+)
 from .warm_start import warm
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("verify"), pytest.mark.slow]
 
 SCHEMA = json.loads((REPOSITORY / "schemas" / "output" / "verify.schema.json").read_bytes())
-SECONDS = 600
 
 PLANTED = (
-    ("loss divided once more", "trainer_class", 2, "loss-divided-by-world-size"),
-    ("accumulation steps in the config too", "segmentation_accum", 2, "loss-divided-by-accumulation"),
-    ("managed accumulation with one step", "segmentation_accum", 2, "managed-accumulation"),
-    ("tail window dropped", "segmentation_accum", 2, "accumulation-window"),
-    ("gate removed", "segmentation_accum", 2, "accumulation-window"),
-    ("zero_grad between backward and step", "trainer_class", 0, "gradient-gone"),
-    ("step left on the client optimizer", "trainer_class", 0, "step-beside-the-engine"),
-    ("backward on the loss", "trainer_class", 0, "backward-on-the-loss"),
-    ("gradient_clipping not written", "trainer_class", 2, "clipping-default"),
-    ("clipping lost", "segmentation_accum", 2, "clipping-lost"),
-    ("clip taken for 1.0", "warmup_resume", 2, "clipping-limit"),
-    ("torch_autocast not enabled", "autocast_ctx-bf16", 2, "precision"),
-    ("half-precision weights", "autocast_ctx-bf16", 2, "precision"),
-    ("scheduler handed to the engine", "imagenet_resnet", 2, "schedule-too-fast"),
-    ("scheduler step removed", "warmup_resume", 2, "schedule-stands-still"),
-    ("set_epoch dropped", "trainer_class", 2, "epoch-order"),
-    ("weights loaded after initialize", "trainer_class", 2, "weights-changed-late"),
-    ("optimizer from the config", "slurm_env-torchrun", 0, "other-optimizer"),
-    ("untested optimizer not allowed", "trainer_class", 2, "optimizer-not-allowed"),
-    ("gathered under the rank guard", "warmup_resume", 2, "collective-on-some-ranks"),
+    (
+        ("loss divided once more", "gradient_clipping not written"),
+        "trainer_class",
+        2,
+        ("loss-divided-by-world-size", "clipping-default"),
+    ),
+    (
+        ("weights loaded after initialize", "set_epoch dropped"),
+        "trainer_class",
+        2,
+        ("weights-changed-late", "epoch-order"),
+    ),
+    (("zero_grad between backward and step",), "trainer_class", 0, ("gradient-gone",)),
+    (("backward on the loss",), "trainer_class", 0, ("backward-on-the-loss",)),
+    (("tail window dropped", "clipping lost"), "segmentation_accum", 2, ("accumulation-window", "clipping-lost")),
+    (("managed accumulation with one step",), "segmentation_accum", 2, ("managed-accumulation",)),
+    (("half-precision weights",), "autocast_ctx-bf16", 2, ("precision",)),
+    (("gathered under the rank guard",), "warmup_resume", 2, ("collective-on-some-ranks",)),
 )
-"""A fault, the example that it is planted in, the ZeRO stage, and the cause that has to be named first."""
+"""Faults, the example that they are planted in, the ZeRO stage, and the causes that have to be named.
 
-
-class Bench:
-    """Runs of one session, with what they share: each original trains once, each conversion is made once."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self._originals: dict[str, Run] = {}
-        self._conversions: dict[tuple[str, int], Path] = {}
-        os.environ.setdefault("TORCH_EXTENSIONS_DIR", training_environment()["TORCH_EXTENSIONS_DIR"])
-
-    def trials(self, timeout: float = SECONDS, script: str = "trainer_class.py", **more: Any) -> Trials:
-        device = Device(cpu=True, pretend=True, why="CPU")
-        return Trials(Request(EXAMPLES / script, timeout=timeout, **more), torch_python(), device, self.place)
-
-    def folder(self, name: str) -> Path:
-        found = self.place / f"{len(list(self.place.iterdir())):03d}-{name}"
-        found.mkdir()
-        return found
-
-    def original(self, case: Case) -> Run:
-        if case.name not in self._originals:
-            folder = self.folder(case.name)
-            shutil.copy(EXAMPLES / case.script, folder)
-            self._originals[case.name] = self.trials().run(
-                "original", Scene(folder, case.script, folder), arguments=case.argv
-            )
-        assert self._originals[case.name].is_complete, self._originals[case.name].outcome
-        return self._originals[case.name]
-
-    def faulty(self, fault: str, case: Case, stage: int, timeout: float) -> Comparison:
-        planted = next(one for one in FAULTS if one.name == fault)
-        key = (case.script, stage)
-        if key not in self._conversions:
-            self._conversions[key] = self.folder(f"{case.example}-zero{stage}")
-            convert([EXAMPLES / case.script], stage, self._conversions[key])
-        folder = self.folder(f"{case.name}-fault")
-        shutil.copytree(self._conversions[key], folder, dirs_exist_ok=True)
-        planted.plant(folder, case)
-        run = self.trials(timeout).run("converted", Scene(folder, case.script, folder), arguments=case.argv)
-        return judge(self.original(case), run)
+``tests.benchmarks.verify_table`` has more of them: what is said of other records is tried without training.
+"""
 
 
 @pytest.fixture(scope="session")
@@ -194,15 +164,21 @@ def check_agreement(found: dict[str, Any], stages: tuple[int, ...], steps: int) 
         assert 0 < one["run"]["overhead_per_step"] < one["run"]["seconds_per_step"]
 
 
-@pytest.mark.parametrize(("fault", "name", "stage", "cause"), PLANTED, ids=[one[0] for one in PLANTED])
-def test_a_planted_fault_is_detected_and_named(bench: Bench, fault: str, name: str, stage: int, cause: str) -> None:
-    hangs = fault == "gathered under the rank guard"
-    for seconds in (15, 60, 240) if hangs else (SECONDS,):  # the more, the slower the machine is
-        found = bench.faulty(fault, case_named(name), stage, seconds)
-        if [one.id for one in found.causes][:1] == [cause]:
-            break
+@pytest.mark.parametrize(("faults", "name", "stage", "causes"), PLANTED, ids=[" and ".join(one[0]) for one in PLANTED])
+def test_planted_faults_are_detected_and_named(
+    bench: Bench,
+    faults: tuple[str, ...],
+    name: str,
+    stage: int,
+    causes: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "STILL_SECONDS", 5.0)
+    monkeypatch.setattr(running, "BETWEEN_LOOKS_SECONDS", 2.0)
+    found = bench.faulty(faults, case_named(name), stage)
     assert not found.agrees
-    assert [one.id for one in found.causes][:1] == [cause], (found.differences, found.causes, found.converted.outcome)
+    assert not found.is_noise
+    assert {one.id for one in found.causes} == set(causes), (found.differences, found.causes, found.converted.outcome)
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "deepspeed"])
@@ -294,14 +270,50 @@ def test_an_original_that_fails_is_said_with_its_last_lines(tmp_path: Path) -> N
     done = command(tmp_path, "train.py", "train.py")
     assert done.returncode == 2
     assert "the original itself fails" in done.stderr
-    assert "train.py:3: ValueError: no data here" in done.stderr
+    assert "ValueError: no data here at " in done.stderr
     assert "before" in done.stderr
 
 
 def test_an_error_in_a_spawned_process_is_said(here: Path) -> None:
     (here / "train.py").write_text(SPAWNING)
-    with pytest.raises(VerifyError, match=r"the original itself fails at .*train\.py:6: ValueError: no data for"):
+    with pytest.raises(
+        VerifyError,
+        match=r"the original itself fails after 0 optimizer steps.*ValueError: no data for . at .*train\.py:6",
+    ):
         verified("train.py", converted=Path("train.py"), steps=2)
+
+
+def test_an_original_that_does_not_repeat_itself_is_said(here: Path) -> None:
+    (here / "train.py").write_text(TRAINING.format(**{**PLAIN, **NOISES["numpy without a seed"]}))
+    found = verified("train.py", stages=(2,), steps=4)
+    (verdict,) = found["verdicts"]
+    assert (verdict["status"], verdict["causes"]) == ("unrepeatable", [])
+    assert not found["agrees"]
+    assert verdict["noise"]["reason"].startswith("other inputs go into the model from step 1 on")
+
+
+def test_a_branch_that_depends_on_the_data_is_named(here: Path) -> None:
+    (here / "train.py").write_text(BRANCHES["data-dependent-branch"])
+    (verdict,) = verified("train.py", stages=(2,), steps=4)["verdicts"]
+    assert [cause["id"] for cause in verdict["causes"]] == ["data-dependent-branch"]
+    assert verdict["noise"]["repeats"]
+
+
+def test_a_resume_that_reads_nothing_is_no_agreement(here: Path) -> None:
+    (here / "train.py").write_text(RESUMES_NOTHING)
+    found = verified("train.py", stages=(2,), steps=6, resume=("--go",))
+    assert not found["agrees"]
+    assert not found["resumed"]["agrees"]
+    assert [cause["id"] for cause in found["resumed"]["causes"]] == ["nothing-read", "starts-from-scratch"]
+
+
+def test_the_rank_that_is_killed_is_the_headline_and_not_the_one_that_misses_it(here: Path) -> None:
+    original, _, conversion = FAILURES["rank 1 is killed"][0].partition("# CONVERTED")
+    (here / "train.py").write_text(original)
+    (here / "converted.py").write_text(conversion)
+    (verdict,) = verified("train.py", converted=Path("converted.py"), stages=(2,))["verdicts"]
+    assert "rank 1 first: it is killed by SIGKILL" in verdict["message"]
+    assert verdict["run"]["crash"]["rank"] == "1"
 
 
 def test_an_original_that_does_not_train_is_said(here: Path) -> None:

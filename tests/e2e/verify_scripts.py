@@ -145,6 +145,7 @@ for epoch in range(2):
         loss.backward()
         optimizer.step()
 """
+PLAIN = dict.fromkeys(("weights", "order", "inputs", "rate", "forward"), "")
 NOISES = {
     "weights from the clock": {"weights": "torch.manual_seed(time.time_ns() % 2**31 + 0 * rank); net = Net()"},
     "order from the system": {"order": "random.SystemRandom().shuffle(order)"},
@@ -250,11 +251,11 @@ FAILURES = {
     "rank 1 raises": (_both("", _RAISES), 1, ("rank 1 first: ValueError: a bad sample",)),
     "rank 1 of the original raises": (_both(_RAISES, ""), 2, ("rank 1 first: ValueError: a bad sample",)),
     "rank 1 is killed": (_both("", _KILLED), 1, ("rank 1 first: it is killed by SIGKILL",)),
-    "a hang": (_both("", _HANGS), 1, ("the conversion hangs after", "rank 0: ", "rank 1: ", "in barrier")),
+    "a hang": (_both("", _HANGS), 1, ("the conversion hangs after", "rank 0: ", "rank 1: ", "inside of barrier")),
     "a hang of the original": (
         _both(_HANGS, ""),
         2,
-        ("the original hangs after", "rank 0: ", "rank 1: ", "in barrier"),
+        ("the original hangs after", "rank 0: ", "rank 1: ", "inside of barrier"),
     ),
     "a full disk": (_both("", _DISK), 2, ("the disk is full, which says nothing of the conversion",)),
     "a full disk of the original": (_both(_DISK, ""), 2, ("the original itself finds the disk full",)),

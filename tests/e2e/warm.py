@@ -38,7 +38,12 @@ def ask(path: str, arguments: list[str]) -> int:
         for number in FORWARDED:
             signal.signal(number, lambda number, _frame: server.sendall(bytes([number])))
         code = server.recv(4)
-    return struct.unpack("!i", code)[0] if len(code) == 4 else 1
+    number = struct.unpack("!i", code)[0] if len(code) == 4 else 1
+    if number < 0:  # it was killed
+        if -number != signal.SIGKILL:
+            signal.signal(-number, signal.SIG_DFL)
+        os.kill(os.getpid(), -number)
+    return number
 
 
 def serve(path: str) -> None:
@@ -105,7 +110,7 @@ def _collect(waiting: selectors.BaseSelector, children: dict[int, socket.socket]
             with contextlib.suppress(KeyError):
                 waiting.unregister(client)
             with contextlib.suppress(OSError):
-                client.sendall(struct.pack("!i", os.waitstatus_to_exitcode(status) & 0xFF))
+                client.sendall(struct.pack("!i", os.waitstatus_to_exitcode(status)))
             client.close()
 
 

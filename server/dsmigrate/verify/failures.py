@@ -23,8 +23,7 @@ class Known:
 _KNOWN = (
     Known(
         "disk-full",
-        r"No space left on device|\[Errno 28\]|Disk quota exceeded|PytorchStreamWriter failed writing|"
-        r"enforce fail at inline_container.*unexpected pos",
+        r"No space left on device|Disk quota exceeded",
         "the disk is full",
         "free some of it, or let TMPDIR name another disk: copies, records and checkpoints lie below it",
     ),
@@ -206,6 +205,12 @@ def explain_failure(run: Run, original: Run | None = None) -> tuple[Cause, ...]:
     if run.outcome.ending is not Ending.CRASHED:
         apart = None if original is None else ranks_apart(original)
         return (*([apart] if apart else []), _hang(run))
+    full = next(known for known in _KNOWN if known.id == "disk-full")
+    if run.full:
+        return (Cause(full.id, full.title, f"nothing more can be written to {run.full}", full.advice, certain=True),)
+    free = run.outcome.free
+    if free is not None and free < FULL_BYTES:
+        return (Cause(full.id, full.title, f"{free} bytes of it are left", full.advice, certain=True),)
     failure = first_failure(run)
     rest = "\n".join([*(f"{one['type']}: {one['message']}" for one in run.crashes), *run.outcome.tails])
     for said in (failure.said if failure else "", rest):
@@ -214,10 +219,6 @@ def explain_failure(run: Run, original: Run | None = None) -> tuple[Cause, ...]:
             if found:
                 line = next((line for line in said.splitlines() if found[0][:60] in line), found[0])
                 return (Cause(known.id, known.title, line.strip()[:300], known.advice, certain=True),)
-    full = next(known for known in _KNOWN if known.id == "disk-full")
-    free = run.outcome.free
-    if free is not None and free < FULL_BYTES:
-        return (Cause(full.id, full.title, f"{free} bytes of it are left", full.advice, certain=True),)
     return ()
 
 

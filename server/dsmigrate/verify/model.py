@@ -110,7 +110,7 @@ class Run:
     ``saves`` are the steps after which a checkpoint was saved; ``problems`` what the harness could not measure;
     ``taken`` how many steps each rank has recorded, where ``steps`` are those that all of them have. ``crashes`` are
     the errors of the ranks, the earliest first; ``saved`` the files and folders of its checkpoints, and ``reads`` what
-    it has read of those of the run that it continues.
+    it has read of those of the run that it continues; ``full`` is a file that the disk had no room for.
     """
 
     name: str
@@ -125,6 +125,7 @@ class Run:
     taken: tuple[int, ...] = ()
     saved: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    full: str = ""
 
     @property
     def is_complete(self) -> bool:

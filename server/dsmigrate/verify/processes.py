@@ -61,12 +61,12 @@ def born(pid: int) -> str:
     return ""
 
 
-def stored(pid: int | None) -> str:
-    """Return how much a process has read from disks and written to them; "" where that is not known."""
-    with contextlib.suppress(OSError):
-        text = Path("/proc", str(pid), "io").read_text(encoding="utf-8")
-        return "".join(line for line in text.splitlines() if line.startswith(("read_bytes", "write_bytes")))
-    return ""
+def stored(pid: int | None) -> int:
+    """Return how many MiB a process has read from disks and written to them; 0 where that is not known."""
+    with contextlib.suppress(OSError, ValueError):
+        lines = Path("/proc", str(pid), "io").read_text(encoding="utf-8").splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(("read_bytes", "write_bytes"))) >> 20
+    return 0
 
 
 def send(pids: Iterable[int], number: int) -> None:

@@ -37,6 +37,7 @@ def read(name: str, trace: Path, outcome: Outcome) -> Run:
         saves=tuple(sorted({int(record["steps"]) for record in saves})),
         crashes=tuple(sorted(crashes, key=lambda record: number(record.get("time", 0.0)))),
         problems=tuple(dict.fromkeys(_problem(r) for rank in ranks for r in rank if r["event"] == "harness")),
+        full=next((str(record["path"]) for rank in ranks for record in rank if record["event"] == "full"), ""),
         taken=tuple(len(rows) for rows in steps),
         saved=tuple(sorted({str(record["path"]) for record in saves if record.get("path")})),
         reads=tuple(sorted({line for file in trace.glob("reads-*.txt") for line in _lines(file)})),

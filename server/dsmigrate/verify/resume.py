@@ -82,7 +82,7 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
     inputs = next((one for one in found.differences if one.quantity == INPUTS and one.step is not None), None)
     others = [one for one in found.differences if one.quantity != INPUTS]
     data = () if inputs is None else (_other_data(inputs),)
-    if inputs is not None and inputs.step == 0 or not others:
+    if (inputs is not None and inputs.step == 0) or not others:
         return data
     return (*_of_states(others[0], second, whole, stopped), *data)
 

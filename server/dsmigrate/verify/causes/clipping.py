@@ -57,10 +57,11 @@ def _bites(evidence: Evidence) -> str | None:
     """Say at which step the two limits make a difference."""
     for a, b in evidence.until():
         limits = [limit for limit in (a.limit, b.limit) if limit is not None]
-        if a.limit != b.limit and limits and (b.norm or 0.0) > min(limits):
+        norm = max(a.norm or 0.0, b.norm or 0.0)  # what divides the gradients as well hides the limit
+        if a.limit != b.limit and limits and norm > min(limits):
             here, there = told_apart(a.limit, b.limit)
             return (
-                f"at step {a.index + 1} the norm is {shown(b.norm)}, and the limit is {here} in the original and {there} "
+                f"at step {a.index + 1} the norm is {shown(norm)}, and the limit is {here} in the original and {there} "
                 "in the conversion"
             )
     return None

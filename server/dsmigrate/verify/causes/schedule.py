@@ -30,7 +30,7 @@ def stands_still(evidence: Evidence) -> str | None:
     advice="the scheduler is stepped twice, or per micro-batch: the engine steps a scheduler that was handed to "
     "deepspeed.initialize at every optimizer step, besides the script's own step()",
     explains=_EXPLAINS,
-    follows=("accumulation-window",),
+    follows=("accumulation-window", "schedule-stands-still"),
 )
 def too_fast(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
@@ -58,7 +58,7 @@ def too_fast(evidence: Evidence) -> str | None:
     "the learning rate advances too slowly",
     advice="the scheduler is stepped less often: per epoch instead of per step, or only at some steps",
     explains=_EXPLAINS,
-    follows=("accumulation-window",),
+    follows=("accumulation-window", "schedule-stands-still"),
 )
 def too_slow(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
@@ -80,7 +80,7 @@ def too_slow(evidence: Evidence) -> str | None:
     "the learning rate is one step early or late",
     advice="step the scheduler where it was stepped: before or after engine.step()",
     explains=_EXPLAINS,
-    follows=("accumulation-window",),
+    follows=("accumulation-window", "schedule-stands-still"),
 )
 def shifted(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]

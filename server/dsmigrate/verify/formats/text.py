@@ -68,7 +68,8 @@ def failure(comparison: Comparison) -> Iterator[Line]:
         if first.at:
             yield ((f"  at {first.at}", ""),)
     yield ((f"  $ {run.outcome.command}", "dim"),)
-    for index, tail in enumerate(run.outcome.tails):
+    tails = sorted(enumerate(run.outcome.tails), key=lambda one: first is None or one[0] != first.rank)
+    for index, tail in tails:
         yield ((f"  last lines of process {index}:", "dim"),)
         yield from (((f"    {line}", ""),) for line in tail.splitlines())
 

@@ -175,19 +175,20 @@ def rows(comparison: Comparison) -> Iterator[Row]:
     middle = len(pairs) - 1 if first is None or first.step is None else first.step
     for before, after in pairs[max(middle - AROUND, 0) : middle + AROUND + 1]:
         rates = tuple(step.rates[0] if step.rates else None for step in (before, after))
+        parted = {one.quantity for one in comparison.differences if one.step == before.index}
         cells = (
-            _cells(before.loss, after.loss),
-            _cells(before.norm, after.norm),
-            _cells(*rates),
+            _cells(before.loss, after.loss, parts="loss" in parted),
+            _cells(before.norm, after.norm, parts="gradient norm" in parted),
+            _cells(*rates, parts="learning rate" in parted),
             (str(before.samples), str(after.samples)),
         )
         yield Row(before.index + 1, before.index == middle, cells)
 
 
-def _cells(before: float | None, after: float | None) -> tuple[str, str]:
-    if before is None or after is None:
-        return ("-" if before is None else f"{before:.5g}"), ("-" if after is None else f"{after:.5g}")
-    return told_apart(before, after, 5)
+def _cells(before: float | None, after: float | None, *, parts: bool) -> tuple[str, str]:
+    if parts and before is not None and after is not None:
+        return told_apart(before, after, 5)
+    return ("-" if before is None else f"{before:.5g}"), ("-" if after is None else f"{after:.5g}")
 
 
 def overhead(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ The folder holds links to the large files of the original one. Python tells of e
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -27,6 +28,18 @@ def detach(path: object, root: str) -> None:
     Path(name).unlink()
     if target.is_file():
         shutil.copy2(target, name)
+
+
+def is_full(path: object) -> bool:
+    """Return whether the disk has no room for more of a file that could not be written to its end."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    try:
+        with Path(path).open("ab", buffering=0) as file:
+            file.write(bytes(1 << 16))
+    except OSError as error:
+        return error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return False
 
 
 def protect(root: str) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .links import detach
+from .links import detach, is_full
 from .recorder import Recorder
 
 
@@ -195,7 +195,12 @@ def _saving(torch: Any, recorder: Recorder) -> None:
         def wrapped(state: Any, f: Any, *arguments: Any, **words: Any) -> Any:
             if recorder.job.links:
                 detach(f, recorder.job.work)
-            found = original(state, f, *arguments, **words)
+            try:
+                found = original(state, f, *arguments, **words)
+            except Exception:  # torch says no more of a full disk than "iostream error"
+                if is_full(f):
+                    recorder.trace.write("full", path=str(f))
+                raise
             if not recorder.in_saving and _is_checkpoint(torch, state):
                 recorder.see_save(f)
             return found
