@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from dsmigrate.verify import launching, running
@@ -48,7 +49,10 @@ FAULTS: tuple[Planted, ...] = (
         ("loss divided once more", "gradient_clipping not written"),
         "trainer_class", 2, ("loss-divided-by-world-size", "clipping-default"),
     ),
-    (("set_epoch dropped", "loss divided once more"), "trainer_class", 2, ("loss-divided-by-world-size", "epoch-order")),
+    (
+        ("set_epoch dropped", "loss divided once more"),
+        "trainer_class", 2, ("loss-divided-by-world-size", "epoch-order"),
+    ),
     (
         ("weights loaded after initialize", "gradient_clipping not written"),
         "trainer_class", 2, ("weights-changed-late", "clipping-default"),
@@ -112,22 +116,17 @@ Judged = Callable[[], tuple[bool, str]]
 
 
 def _rows(bench: Bench, folder: Path) -> Iterator[tuple[str, Judged]]:
-    for faults, name, stage, wanted in FAULTS:
-        yield (
-            f"fault: {' + '.join(faults)} ({name})",
-            lambda f=faults, n=name, s=stage, w=wanted: _fault(bench, f, n, s, w),
-        )
+    for faults, name, stage, causes in FAULTS:
+        yield f"fault: {' + '.join(faults)} ({name})", partial(_fault, bench, faults, name, stage, causes)
     for name, script in BRANCHES.items():
-        yield f"branch: {name}", lambda s=script, n=name: _said(folder, s, 1, (n,))
+        yield f"branch: {name}", partial(_said, folder, script, 1, (name,))
     for name, changes in NOISES.items():
         script = TRAINING.format(**{**PLAIN, **changes})
-        yield f"noise: {name}", lambda s=script: _said(folder, s, 2, ("the original does not repeat itself",))
+        yield f"noise: {name}", partial(_said, folder, script, 2, ("the original does not repeat itself",))
     for name, (script, code, wanted) in FAILURES.items():
-        yield f"failure: {name}", lambda s=script, c=code, w=wanted: _said(folder, s, c, w)
-    yield (
-        "resume that reads nothing",
-        lambda: _said(folder, RESUMES_NOTHING, 2, ("reads no checkpoint",), resume=("--go",)),
-    )
+        yield f"failure: {name}", partial(_said, folder, script, code, wanted)
+    read_nothing = partial(_said, folder, RESUMES_NOTHING, 2, ("reads no checkpoint",), resume=("--go",))
+    yield "resume that reads nothing", read_nothing
 
 
 def _fault(bench: Bench, faults: tuple[str, ...], name: str, stage: int, wanted: tuple[str, ...]) -> tuple[bool, str]:

@@ -165,7 +165,7 @@ def check_agreement(found: dict[str, Any], stages: tuple[int, ...], steps: int) 
 
 
 @pytest.mark.parametrize(("faults", "name", "stage", "causes"), PLANTED, ids=[" and ".join(one[0]) for one in PLANTED])
-def test_planted_faults_are_detected_and_named(
+def test_planted_faults_are_detected_and_named(  # noqa: PLR0917 - the parameters of one case
     bench: Bench,
     faults: tuple[str, ...],
     name: str,

@@ -128,3 +128,26 @@ wave.grad = torch.tensor([3 + 4j, 0, 0])
 assert norm(torch, [wave]) == 5.0
 assert norm(torch, [torch.nn.Parameter(torch.zeros(1))]) is None
 """, START)  # fmt: skip
+
+
+def test_inputs_are_told_by_every_bit_and_its_place(tmp_path: Path) -> None:
+    run(tmp_path, """
+from types import SimpleNamespace
+from dsmigrate.verify.harness import inputs
+batch = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
+number, product, norm, kind = inputs.seen(torch, batch)
+assert inputs.seen(torch, batch.clone())[0] == number
+assert inputs.seen(torch, batch.flip(0))[0] != number
+assert abs(inputs.seen(torch, batch.flip(0))[1] - product) > 1e-2 * norm
+assert abs(inputs.seen(torch, batch.bfloat16())[1] - product) < 1e-2 * norm
+assert kind == "float32"
+for other in (torch.tensor(3.0), torch.tensor([True]), batch.t(), batch.half(), torch.ones(3, dtype=torch.complex64)):
+    assert inputs.seen(torch, other)[2] > 0
+weights, _ = inputs._weights_on(torch, batch.device)
+class Elsewhere(torch.Tensor):  # as on a GPU, where the bits are weighed and added up
+    device = property(lambda self: SimpleNamespace(type="cuda"))
+torch.zeros = (lambda zeros: lambda *sizes, device=None, **words: zeros(*sizes, **words))(torch.zeros)
+flat = batch.reshape(-1)
+numbers = {int(inputs._number(torch, one.as_subclass(Elsewhere), weights)) for one in (flat, flat + 0, flat.flip(0))}
+assert len(numbers) == 2
+""", START)  # fmt: skip

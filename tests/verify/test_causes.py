@@ -125,8 +125,8 @@ CASES: list[Case] = [
     ("steps-skipped", run(), converted(lambda one: replace(one, skipped=one.index == 0))),
     ("weights-stand-still", run(), converted(_from(1, _factor(1.3)), end=(weights(1), weights(1)))),
     ("weights-changed-late", run(), converted(_from(1, _factor(1.3)), setting={"master_apart": 0.1})),
-    ("unused-parameters", _changed(run(), _each(idle=(frozenset({"extra.weight"}),) * 2)), converted(_from(1, _factor(1.3)))),
-    ("data-dependent-branch", _changed(run(), _each(idle=(frozenset({"a"}), frozenset({"b"})))), converted(_factor(norm=0.9))),
+    ("unused-parameters", _changed(run(), _each(idle=(frozenset({"a"}),) * 2)), converted(_from(1, _factor(1.3)))),
+    ("data-dependent-branch", _changed(run(), _each(idle=(frozenset("a"), frozenset("b")))), converted(_factor(1, 2))),
     ("epochs", run(), converted(steps=6)),
 ]  # fmt: skip
 

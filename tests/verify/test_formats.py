@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
+from dsmigrate.cli import verify as command
 from dsmigrate.verify.compare import compare
-from dsmigrate.verify.formats import html, text, words
+from dsmigrate.verify.control import Control
+from dsmigrate.verify.formats import github, html, junit, text, words
 from dsmigrate.verify.formats import json as json_format
 from dsmigrate.verify.job import judge
-from dsmigrate.verify.model import Ending, Outcome, Resumed, Verdict, Verification
+from dsmigrate.verify.model import Ending, Outcome, Resumed, Run, Verdict, Verification
 from dsmigrate.verify.resume import continuation
 from tests.verify.runs import converted, run, step
 
@@ -34,16 +38,26 @@ def found(comparison_of: str) -> Verification:
         ),
         "hang": converted(steps=2, outcome=HANG),
         "nothing": converted(steps=0),
+        "noise": replace(noisy(), setting=converted().setting),
         "nan": converted(lambda one: replace(one, loss=float("nan"), norm=float("inf")) if one.index > 1 else one),
     }[comparison_of]
-    return Verification(Path("train.py"), None, "2 of 8 GPUs", (Verdict(2, judge(run(), after)),))
+    control = (
+        Control(run(), lambda steps: replace(noisy(), steps=noisy().steps[:steps]))
+        if comparison_of == "noise"
+        else None
+    )
+    return Verification(Path("train.py"), None, "2 of 8 GPUs", (Verdict(2, judge(run(), after, 1.0, control)),))
+
+
+def noisy() -> Run:
+    return replace(run(), steps=tuple(replace(one, loss=one.loss * 1.02) for one in run().steps))
 
 
 def lines(verification: Verification) -> list[str]:
     return ["".join(piece for piece, _ in line) for line in text.render(verification)]
 
 
-ALL = ("good", "wrong", "crash", "hang", "nothing", "nan")
+ALL = ("good", "wrong", "crash", "hang", "nothing", "nan", "noise")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -153,6 +167,51 @@ def test_names_are_escaped() -> None:
     one = replace(found("good"), original=Path("<b>&.py"))
     assert "<b>&.py" not in html.render(one)
     ET.fromstring(html.svg(one))  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_junit_counts_what_parts_and_what_could_not_be_found_out(name: str) -> None:
+    top = ET.fromstring(junit.render(found(name)))  # noqa: S314 - our own
+    suite = top[0]
+    wanted = {"good": ("0", "0"), "noise": ("0", "1")}.get(name, ("1", "0"))
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("1", *wanted)
+    (case,) = suite
+    assert case.attrib["name"] == "train.py → its conversion at ZeRO 2"
+    assert (case[0].text or "").startswith("train.py → its conversion at ZeRO 2: ")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_github_has_one_command_for_each_stage(name: str) -> None:
+    (line,) = github.render(found(name)).splitlines()
+    kind = {"good": "notice", "noise": "warning"}.get(name, "error")
+    assert line.startswith(f"::{kind} file=train.py,title=dsmigrate verify%3A train.py → its conversion at ZeRO 2::")
+    if name == "wrong":
+        assert "%0Alikely cause: the loss is divided by the number of micro-batches twice" in line
+
+
+def test_the_tables_of_the_page_name_their_columns() -> None:
+    page = html.render(found("wrong"))
+    heads = re.findall(r'<th scope="col">([^<]*)</th>', page)
+    assert heads[:6] == ["quantity", "step", "original", "conversion", "relative difference", "allowed"]
+    assert heads[6:9] == ["step", "loss, original", "loss, conversion"]
+    for row in re.findall(r"<tr>(.*?)</tr>", page):
+        assert row.count("<t") in {6, 9}
+
+
+def test_how_far_a_run_is_and_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    said: list[str] = []
+    progress = command.Progress(io.StringIO(), said.append)
+    for seconds, taken in ((0.0, 0), (20.0, 0), (40.0, 4), (60.0, 8), (80.0, 12)):
+        now[0] = seconds
+        progress("original", taken, 20)
+    assert said == ["  original: step 4 of 20", "  original: step 12 of 20, about 40 s left"]
+    said.clear()
+    progress("converted", 0, 20)
+    now[0] = 200.0
+    progress("converted", 0, 20)
+    assert said == ["  converted: before its first step"]
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,14 @@ def test_a_run_before_its_first_step_is_never_taken_for_a_hang() -> None:
 
 def test_who_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     runner = f"""
-        import sys
+        import sys, textwrap
         sys.path[:0] = {[str(Path(running.__file__).parents[2]), str(Path(__file__).parents[2])]!r}
         from pathlib import Path
         from tests.verify.test_running import HANGS, run
         child = Path({str(tmp_path)!r}) / "child.py"
         child.write_text("import os, pathlib, time; pathlib.Path(f'{{os.getpid()}}.pid').touch(); time.sleep(600)")
         starts = f"import subprocess, sys; subprocess.Popen([sys.executable, {{str(child)!r}}], start_new_session=True)"
-        run(Path({str(tmp_path)!r}), starts + HANGS.replace("    import", "import").replace("    pathlib", "pathlib").replace("    time", "time"))
+        run(Path({str(tmp_path)!r}), starts + textwrap.dedent(HANGS))
     """
     file = tmp_path / "runner.py"
     file.write_text(textwrap.dedent(runner))
