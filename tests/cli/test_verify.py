@@ -28,7 +28,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         (tmp_path / name).write_text("")
     found: list[Request] = []
 
-    def verify(request: Request, say: Callable[[str], None]) -> Verification:
+    def verify(request: Request, say: Callable[[str], None], _progress: object) -> Verification:
         say("training")
         found.append(request)
         if request.original.name == "broken.py":

@@ -62,7 +62,7 @@ def test_the_command_of_a_report_makes_the_conversion_of_the_report(
     forget()
     asked: list[Request] = []
 
-    def verify(request: Request, _say: Callable[[str], None]) -> Verification:
+    def verify(request: Request, _say: Callable[[str], None], _progress: object) -> Verification:
         asked.append(request)
         return Verification(request.original, None, "CPU", (Verdict(None, compare(runs.run(), runs.converted())),))
 

@@ -101,6 +101,8 @@ def command(  # noqa: PLR0917 - click passes by name
         say = _silent if quiet else _say
         say(f"this runs your code: {_training(request)}")
         verification = verify(request, say, _silent_progress if quiet else Progress(sys.stderr, say))
+        if not quiet and sys.stderr.isatty():
+            sys.stderr.write(_CLEAR)
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     except VerifyError as error:

@@ -151,11 +151,12 @@ def _trained(run: Run, request: Request) -> Run:
     if run.outcome.ending in {Ending.HUNG, Ending.TIMED_OUT}:
         stands = "".join(f"\n  {stack}" for stack in run.outcome.stacks)
         what = (
-            headline(run)
+            f"{headline(run)}; {explain_failure(run)[-1].title}"
             if run.outcome.ending is Ending.HUNG
             else f"did not take {request.steps} steps within {request.timeout:g} s, but {len(run.steps)}"
         )
-        raise VerifyError(f"the original {what}: {why_not_in_time(run)}{stands}{_last_lines(run)}")
+        why = "" if run.outcome.ending is Ending.HUNG and len(set(run.taken)) < 2 else f": {why_not_in_time(run)}"
+        raise VerifyError(f"the original {what}{why}{stands}{_last_lines(run)}")
     if run.outcome.ending is Ending.CRASHED:
         causes = "".join(f" ({cause.title}: {cause.advice})" for cause in explain_failure(run))
         failure = first_failure(run)

@@ -127,6 +127,8 @@ def ranked(causes: tuple[Cause, ...]) -> Iterator[str]:
 
 def values(found: Difference) -> tuple[str, str]:
     """Return the two values of a difference, which can be told apart as they are written."""
+    if found.original is None and found.converted is None:  # inputs have no number of their own
+        return "", ""
     pair = number(found.original), number(found.converted)
     if pair[0] != pair[1]:
         return pair
