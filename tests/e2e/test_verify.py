@@ -359,7 +359,7 @@ def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(
     """Its processes start cold, as those of srun do here: who descends from whom is what is tried."""
 
     def has_said_where_it_stands() -> bool:
-        return any("hangs.py" in file.read_text() for file in bench.place.rglob("process*.txt"))
+        return any("hangs.py" in file.read_text() for file in bench.place.rglob("stack-*.txt"))
 
     def hang() -> bool:
         return len(list(tmp_path.glob("*.pid"))) == 2
