@@ -171,7 +171,7 @@ def _time(folder: Path) -> None:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     source = (folder / script).read_text()
     own, whole = [], []
-    for _ in range(3):
+    for _ in range(2):
         with launching.reserved_port() as port:
             plan = launching.plan(
                 python=torch_python(), script=script, arguments=(), kind="ranks", processes=2, port=port,
