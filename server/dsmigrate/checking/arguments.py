@@ -16,6 +16,7 @@ from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.elsewhere import of_trainer, only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
@@ -46,6 +47,18 @@ _TRAINER = "deepspeed"
 _CONFIGURES = "checkpointing.configure("
 _CLIPS = ".clip_grad_norm_("
 _INFERENCE = "inference"
+_TRAINS = re.compile(
+    r"TrainingArguments|HfArgumentParser|TrlParser|transformers\.Trainer\b|"
+    r"\bfrom\s+(?:transformers|trl)[\w.]*\s+import\s+(?:\([^)]*Trainer\b|[^\n(]*Trainer\b)"
+)
+"""What a script with the Trainer holds."""
+_READS = {
+    Consumer.ACCELERATE: re.compile(r"\bAccelerator\("),
+    Consumer.DEEPSPEED: re.compile(r"\bdeepspeed\s*\.\s*initialize\s*\("),
+}
+"""What a script that hands a config on without the Trainer holds, by who gets it."""
+_STRATEGY = re.compile(r"(?m)^[^#\n]*\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
+"""What trains with the strategy of Lightning, in its YAML or in a script."""
 _TRL = "trl"
 """The command of TRL, whose next word is what it trains."""
 _OWN = "deepspeed_config"
@@ -78,6 +91,8 @@ class _Project:
     """Whether a script calls ``deepspeed.checkpointing.configure``."""
     clips: bool | None
     """Whether a script of those with Accelerate clips by itself, None where there are none."""
+    strategy: str
+    """The file that trains with the strategy of Lightning, "" for none and where a script calls DeepSpeed itself."""
 
 
 def configures_checkpointing(config: Path) -> bool:
@@ -106,11 +121,10 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     """
     config = resolved(config)
     root = _root(config)
-    naming = list(_naming(config, root))
-    for given in list(naming):
-        if given.through is not None and given.through != config:
-            naming += [one for one in _naming(given.through, root) if one.through is None]
+    naming = _around(config, root)
     found = tuple(_of_trl(given, root) for given in naming if given.through is None and not given.lightning)
+    if reader_of(config) is not None:
+        return found, ""
     handing = next((one for one in naming if _is_for_trainer(one)), None)
     if handing is not None:
         return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
@@ -118,16 +132,43 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
 
 
-def _of_trl(given: _Given, root: Path) -> Arguments:
-    """Return the arguments with the trainer of TRL that the script of their command makes."""
+def reader_of(config: Path) -> tuple[Consumer, str] | None:
+    """Return who is given a config without the Trainer, and by which script, None where the scripts do not say it.
+
+    Asked are the scripts that commands start with the config; all of those that are found have to agree.
+    """
+    config = resolved(config)
+    root = _root(config)
+    read_by = {script: _hands_to(text) for one in _around(config, root) for script, text in _script(one, root)}
+    readers = set(read_by.values())
+    if len(readers) != 1 or (consumer := readers.pop()) is None:
+        return None
+    return consumer, next(iter(read_by)).relative_to(root).as_posix()
+
+
+def _hands_to(text: str) -> Consumer | None:
+    """Return whom a script gives a config to, None for the Trainer and where it does not say so itself."""
+    if _TRAINS.search(text):
+        return None
+    return next((consumer for consumer, sign in _READS.items() if sign.search(text)), None)
+
+
+def _script(given: _Given, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the script of a command with its text, if the project has it."""
     script = next((path for base in (given.folder, root) if (path := base / given.script).is_file()), None)
     if not given.script or script is None:
-        return given.arguments
+        return
     try:
         text = read(script, _LARGEST).decode("utf-8", "replace")
     except SourceError:
-        return given.arguments
-    return trl.of_script(given.arguments, text)
+        return
+    if resolved(script).is_relative_to(root):
+        yield resolved(script), text
+
+
+def _of_trl(given: _Given, root: Path) -> Arguments:
+    """Return the arguments with the trainer of TRL that the script of their command makes."""
+    return next((trl.of_script(given.arguments, text) for _, text in _script(given, root)), given.arguments)
 
 
 def names_for_accelerate(config: Path) -> str:
@@ -149,6 +190,14 @@ def given_to_lightning(config: Path) -> str:
     return next((say("{place} gives it to Lightning", place=place) for place in naming), "")
 
 
+def left_to_lightning(config: Path) -> str:
+    """Return why a config that nothing names is Lightning's: the project trains with its strategy; "" if not so."""
+    config = resolved(config)
+    root = _root(config)
+    place = "" if any(_naming(config, root)) else _of_project(root).strategy
+    return say("{place} trains with Lightning's strategy", place=place) if place else ""
+
+
 def _is_trainer(given: Arguments) -> bool:
     """Return whether only the Trainer takes such arguments; one of DeepSpeed's own parser shows another script."""
     return _OWN not in given.values and not only_of_trainer().isdisjoint(given.values)
@@ -158,6 +207,13 @@ def _is_for_trainer(given: _Given) -> bool:
     """Return whether the Trainer is given a config, not another script with an argument of that name."""
     others = given.arguments.values.keys() - {_TRAINER}
     return any(name == _TRAINER for name, _ in given.paths) and not (others and others.isdisjoint(of_trainer()))
+
+
+def _around(config: Path, root: Path) -> list[_Given]:
+    """Return what is given along with a config, and with a file of Accelerate that names it."""
+    naming = list(_naming(config, root))
+    through = [one.through for one in naming if one.through is not None and one.through != config]
+    return [*naming, *(one for file in through for one in _naming(file, root) if one.through is None)]
 
 
 def _naming(file: Path, root: Path) -> Iterator[_Given]:
@@ -185,6 +241,7 @@ def _of_project(root: Path) -> _Project:
     given: dict[str, list[_Given]] = {}
     configures = False
     clipping: bool | None = None
+    strategy, calls = "", False
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
             for name in {PurePosixPath(path).name for _, path in one.paths}:
@@ -192,7 +249,10 @@ def _of_project(root: Path) -> _Project:
         if file.suffix == ".py":
             configures = configures or _CONFIGURES in text
             clipping = clipping or _CLIPS in text
-    return _Project(given, configures, clipping)
+            calls = calls or _READS[Consumer.DEEPSPEED].search(text) is not None
+        if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _STRATEGY.search(text):
+            strategy = file.relative_to(root).as_posix()
+    return _Project(given, configures, clipping, "" if calls else strategy)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -276,13 +336,13 @@ def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str |
 
 
 def _expanded(word: Word, variables: dict[str, str]) -> str | None:
-    """Return a word with its variables; of a path below a variable that nobody knows, the rest."""
+    """Return a word with its variables; of a path below a variable that nobody knows, the rest, below ``..``."""
     whole = word.expanded(variables)
     if whole is not None or "/" not in word.text:
         return whole
     pieces = [piece if isinstance(piece, str) else variables.get(piece[0], "\0") for piece in word.pieces]
     tail = "".join(pieces).rpartition("\0")[2]
-    return tail.lstrip("/") if tail.startswith("/") else None
+    return f"..{tail}" if tail.startswith("/") else None
 
 
 def _of_yaml(text: str, name: str, folder: Path, named: re.Match[str]) -> Iterator[_Given]:
@@ -336,4 +396,6 @@ def _means(path: str, folder: Path, root: Path, config: Path) -> bool:
     there = [found for base in (folder, root) if (found := base / path).is_file()]
     if there:
         return any(resolved(found) == config for found in there)
+    if parts == PurePosixPath(path).parts[-1:] == (path,):  # a bare name: nobody says in which folder
+        return folder.is_relative_to(config.parent) or config.parent.is_relative_to(folder)
     return config.parts[-len(parts) :] == parts or PurePosixPath(path).is_absolute()

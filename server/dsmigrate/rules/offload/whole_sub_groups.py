@@ -17,7 +17,8 @@ _SIZE = f"{ZERO}.sub_group_size"
 _ROUNDS_UP_SINCE = "0.18.0"
 _MANY = 10
 """With so many sub-groups the ratio is met well enough."""
-_HEAD = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": {"stage": 3, '
+_ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
+_HEAD = _ADAM + '"zero_optimization": {"stage": 3, '
 _OFFLOAD = '"offload_optimizer": {"device": "cpu", "ratio": '
 
 
@@ -55,7 +56,7 @@ def check(context: Context) -> Iterator[Finding]:
     rounds_down = before(context, _ROUNDS_UP_SINCE)
     parameters, ranks = context.facts.parameters, context.facts.world_size
     if parameters is None or ranks is None:
-        if size < 1e8:  # noqa: PLR2004 - a tenth of the default: a rank of a small model has several
+        if size < 1e8:
             return
         told = (
             say("a rank with fewer parameters has one, and none of it is offloaded")
