@@ -413,3 +413,18 @@ def test_lightnings_strategy_elsewhere_says_nothing_of_a_config_that_a_script_gi
     (project / "train.yaml").write_text("trainer:\n  strategy: deepspeed_stage_2\n", encoding="utf-8")
     (project / "own.py").write_text(OWN, encoding="utf-8")
     assert "DS200" in {one.code for one in check_file(config, CheckSettings()).findings}
+
+
+def test_a_config_that_accelerate_is_given_is_its_own_where_scripts_make_an_accelerator_and_no_trainer(
+    project: Path,
+) -> None:
+    (project / "acc.yaml").write_text(
+        "deepspeed_config:\n deepspeed_config_file: configs/ds.json\ndistributed_type: DEEPSPEED\n", encoding="utf-8"
+    )
+    (project / "train.py").write_text("import transformers\naccelerator = accelerate.Accelerator()\n", encoding="utf-8")
+    config = project / "configs" / "ds.json"
+    checked = check_file(config, CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer) == ("accelerate", "acc.yaml names it for Accelerate")
+    (project / "other.py").write_text("from transformers import TrainingArguments\n", encoding="utf-8")
+    forget()
+    assert check_file(config, CheckSettings()).consumer.value == "transformers"

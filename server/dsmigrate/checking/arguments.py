@@ -32,8 +32,8 @@ _MOST = 5_000
 _LARGEST = 1 << 18
 """The largest file that is read, in bytes."""
 _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-_WORD = re.compile(rb"(?i)deepspeed|accelerate")
-"""What every file that starts a training with DeepSpeed holds."""
+_WORD = re.compile(rb"(?i)deepspeed|accelerate|TrainingArguments|HfArgumentParser")
+"""What every file that starts a training with DeepSpeed holds, and every script with the Trainer."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
@@ -91,6 +91,8 @@ class _Project:
     """Whether a script calls ``deepspeed.checkpointing.configure``."""
     clips: bool | None
     """Whether a script of those with Accelerate clips by itself, None where there are none."""
+    accelerates: bool
+    """Whether a script makes an ``Accelerator`` and none the Trainer."""
     strategy: str
     """The file that trains with the strategy of Lightning, "" for none and where a script calls DeepSpeed itself."""
 
@@ -178,6 +180,11 @@ def names_for_accelerate(config: Path) -> str:
     return next((say("{place} names it for Accelerate", place=place) for place in naming), "")
 
 
+def is_of_accelerate(config: Path) -> bool:
+    """Return whether scripts of the project of a config make an ``Accelerator``, and none the Trainer."""
+    return _of_project(_root(resolved(config))).accelerates
+
+
 def _root(config: Path) -> Path:
     above = config.parents[:UPWARD]
     return next((folder for folder in above if any((folder / mark).exists() for mark in _ROOTS)), config.parent)
@@ -241,7 +248,7 @@ def _of_project(root: Path) -> _Project:
     given: dict[str, list[_Given]] = {}
     configures = False
     clipping: bool | None = None
-    strategy, calls = "", False
+    strategy, calls, readers, trains = "", False, set[Consumer | None](), False
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
             for name in {PurePosixPath(path).name for _, path in one.paths}:
@@ -250,9 +257,12 @@ def _of_project(root: Path) -> _Project:
             configures = configures or _CONFIGURES in text
             clipping = clipping or _CLIPS in text
             calls = calls or _READS[Consumer.DEEPSPEED].search(text) is not None
+            trains = trains or _TRAINS.search(text) is not None
+            readers.add(_hands_to(text))
         if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _STRATEGY.search(text):
             strategy = file.relative_to(root).as_posix()
-    return _Project(given, configures, clipping, "" if calls else strategy)
+    accelerates = Consumer.ACCELERATE in readers and not trains
+    return _Project(given, configures, clipping, accelerates, "" if calls else strategy)
 
 
 def _files(root: Path) -> Iterator[Path]:

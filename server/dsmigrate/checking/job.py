@@ -11,6 +11,7 @@ from dsmigrate.checking.arguments import (
     configures_checkpointing,
     given_to_lightning,
     is_for_inference,
+    is_of_accelerate,
     left_to_lightning,
     names_for_accelerate,
     reader_of,
@@ -149,7 +150,8 @@ def _check(
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
-        if consumer is Consumer.DEEPSPEED and lies and (launched := names_for_accelerate(Path(name))):
+        launched = names_for_accelerate(Path(name)) if lies else ""
+        if launched and (consumer is Consumer.DEEPSPEED or is_of_accelerate(Path(name))):
             consumer, why = Consumer.ACCELERATE, launched
         elif consumer is Consumer.DEEPSPEED and lies and (lightning := left_to_lightning(Path(name))):
             why = lightning
