@@ -32,8 +32,8 @@ _MOST = 5_000
 _LARGEST = 1 << 18
 """The largest file that is read, in bytes."""
 _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-_WORD = re.compile(rb"(?i)deepspeed|accelerate|TrainingArguments|HfArgumentParser")
-"""What every file that starts a training with DeepSpeed holds, and every script with the Trainer."""
+_WORDS = (b"deepspeed", b"accelerate", b"trainingarguments", b"hfargumentparser")
+"""One of these, in letters of any case, is in every file that starts a training, and in a script with the Trainer."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
@@ -52,13 +52,16 @@ _TRAINS = re.compile(
     r"\bfrom\s+(?:transformers|trl)[\w.]*\s+import\s+(?:\([^)]*Trainer\b|[^\n(]*Trainer\b)"
 )
 """What a script with the Trainer holds."""
+_TRAINERS = ("Trainer", "TrainingArguments", "HfArgumentParser", "TrlParser")
+"""One of these is in each of them."""
 _READS = {
     Consumer.ACCELERATE: re.compile(r"\bAccelerator\("),
     Consumer.DEEPSPEED: re.compile(r"\bdeepspeed\s*\.\s*initialize\s*\("),
 }
 """What a script that hands a config on without the Trainer holds, by who gets it."""
-_STRATEGY = re.compile(r"(?m)^[^#\n]*\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
+_STRATEGY = re.compile(r"\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
 """What trains with the strategy of Lightning, in its YAML or in a script."""
+_MAKES = "Accelerator("
 _TRL = "trl"
 """The command of TRL, whose next word is what it trains."""
 _OWN = "deepspeed_config"
@@ -150,7 +153,7 @@ def reader_of(config: Path) -> tuple[Consumer, str] | None:
 
 def _hands_to(text: str) -> Consumer | None:
     """Return whom a script gives a config to, None for the Trainer and where it does not say so itself."""
-    if _TRAINS.search(text):
+    if _is_of_trainer(text):
         return None
     return next((consumer for consumer, sign in _READS.items() if sign.search(text)), None)
 
@@ -248,7 +251,7 @@ def _of_project(root: Path) -> _Project:
     given: dict[str, list[_Given]] = {}
     configures = False
     clipping: bool | None = None
-    strategy, calls, readers, trains = "", False, set[Consumer | None](), False
+    strategy, calls, makes, trains = "", False, False, False
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
             for name in {PurePosixPath(path).name for _, path in one.paths}:
@@ -257,12 +260,21 @@ def _of_project(root: Path) -> _Project:
             configures = configures or _CONFIGURES in text
             clipping = clipping or _CLIPS in text
             calls = calls or _READS[Consumer.DEEPSPEED].search(text) is not None
-            trains = trains or _TRAINS.search(text) is not None
-            readers.add(_hands_to(text))
-        if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _STRATEGY.search(text):
+            makes = makes or _MAKES in text
+            trains = trains or _is_of_trainer(text)
+        if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _has_strategy(text):
             strategy = file.relative_to(root).as_posix()
-    accelerates = Consumer.ACCELERATE in readers and not trains
-    return _Project(given, configures, clipping, accelerates, "" if calls else strategy)
+    return _Project(given, configures, clipping, makes and not trains, "" if calls else strategy)
+
+
+def _has_strategy(text: str) -> bool:
+    """Return whether a text trains with the strategy of Lightning, not in a comment alone."""
+    found = (text.rfind("\n", 0, one.start()) for one in _STRATEGY.finditer(text))
+    return any("#" not in text[at + 1 : text.find("strategy", at + 1)] for at in found)
+
+
+def _is_of_trainer(text: str) -> bool:
+    return any(word in text for word in _TRAINERS) and _TRAINS.search(text) is not None
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -284,7 +296,8 @@ def _texts(root: Path) -> Iterator[tuple[Path, str]]:
             data = read(file, _LARGEST)
         except SourceError:
             continue
-        if _WORD.search(data) is not None and b"\0" not in data:
+        lower = data.lower()
+        if any(word in lower for word in _WORDS) and b"\0" not in data:
             yield file, data.decode("utf-8", "replace")
 
 
