@@ -344,11 +344,12 @@ def test_a_dictionary_in_a_script_of_trl(project: Path) -> None:
 OWN = "import deepspeed\nengine = deepspeed.initialize(model=model, config=config)\n"
 
 
+@pytest.mark.parametrize("script", ["train.py", "${HERE}/train.py"])
 def test_a_script_that_initializes_deepspeed_is_not_the_trainer_whatever_its_arguments_are(
-    project: Path,
+    project: Path, script: str
 ) -> None:
     (project / "train.py").write_text(f"from transformers import AutoModel\n{OWN}", encoding="utf-8")
-    line = "deepspeed train.py --deepspeed configs/ds.json --learning_rate 1e-4 --output_dir o\n"
+    line = f"deepspeed {script} --deepspeed configs/ds.json --learning_rate 1e-4 --output_dir o\n"
     (project / "run.sh").write_text(line, encoding="utf-8")
     checked = check_file(project / "configs" / "ds.json", CheckSettings())
     assert (checked.consumer.value, checked.why_consumer) == ("deepspeed", "train.py gives it to plain DeepSpeed")

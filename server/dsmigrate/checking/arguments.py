@@ -62,6 +62,8 @@ _READS = {
 _STRATEGY = re.compile(r"\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
 """What trains with the strategy of Lightning, in its YAML or in a script."""
 _MAKES = "Accelerator("
+_BELOW = "../"
+"""Stands for a folder that only the run knows."""
 _TRL = "trl"
 """The command of TRL, whose next word is what it trains."""
 _OWN = "deepspeed_config"
@@ -160,8 +162,10 @@ def _hands_to(text: str) -> Consumer | None:
 
 def _script(given: _Given, root: Path) -> Iterator[tuple[Path, str]]:
     """Yield the script of a command with its text, if the project has it."""
-    script = next((path for base in (given.folder, root) if (path := base / given.script).is_file()), None)
-    if not given.script or script is None:
+    names = (given.script, given.script.removeprefix(_BELOW))
+    places = (base / name for name in names for base in (given.folder, root))
+    script = next((path for path in places if path.is_file()), None)
+    if script is None:
         return
     try:
         text = read(script, _LARGEST).decode("utf-8", "replace")
@@ -365,7 +369,7 @@ def _expanded(word: Word, variables: dict[str, str]) -> str | None:
         return whole
     pieces = [piece if isinstance(piece, str) else variables.get(piece[0], "\0") for piece in word.pieces]
     tail = "".join(pieces).rpartition("\0")[2]
-    return f"..{tail}" if tail.startswith("/") else None
+    return _BELOW + tail.lstrip("/") if tail.startswith("/") else None
 
 
 def _of_yaml(text: str, name: str, folder: Path, named: re.Match[str]) -> Iterator[_Given]:
