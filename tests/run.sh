@@ -157,10 +157,12 @@ end() {  # name: waits, and shows what it said
 UNIT="not e2e and not slow and not broad and not node and not derivation"
 TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
 # What a version of Python can change beside syntax: start and end of processes, files, texts, threads.
-INTERPRETER=(tests/{cli,files,language_server,launchers,migration,settings,verify})
+INTERPRETER=(tests/cli/test_{follow,hostile_text,process,work}.py tests/{files,launchers,migration,verify})
+# The same, on the oldest and the newest alone.
+ENDS=(tests/cli/test_{check,migrate}.py tests/{language_server,settings})
 # What goes through libraries of which an old version may do otherwise: LibCST, deepdiff, jsonschema, readers of YAML.
-LIBRARIES=(tests/{codemod,convert,diff,document,editing,schemas} tests/test_lowest.py --ignore=tests/codemod/idioms
-    --ignore=tests/diff/test_git.py --ignore=tests/diff/test_no_program_runs.py)
+LIBRARIES=(tests/codemod/{analysis,test_examples.py,test_properties.py} tests/{convert,diff,document,editing,schemas}
+    tests/test_lowest.py --ignore=tests/diff/test_git.py --ignore=tests/diff/test_no_program_runs.py)
 
 unit_python() {  # an environment for the unit suite alone: that of all tests where it is set up
     if [ -f .venv-test/.state ]; then
@@ -247,9 +249,9 @@ other_pythons() {  # each by itself: what one of them finds is shown, and the ne
         case "$version" in
         "${SUPPORTED[0]}")
             lowest=1 what='what depends on the interpreter or on libraries, with the lowest versions of these,'
-            which+=("${LIBRARIES[@]}")
+            which+=("${ENDS[@]}" "${LIBRARIES[@]}")
             ;;
-        "${SUPPORTED[-1]}") which+=(tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
+        "${SUPPORTED[-1]}") which+=("${ENDS[@]}" tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
         esac
         say "$what on Python $version"
         (other_environment "$version") &&

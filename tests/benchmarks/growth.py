@@ -1,9 +1,10 @@
 """Whether time grows with the size of a config: time per byte of doubled inputs of many shapes, for each command.
 
-    python -m tests.benchmarks.growth [--largest KIB] [--shape NAME]
+    python -m tests.benchmarks.growth [--largest KIB] [--times N] [--shape NAME]
 
-Prints, for each shape and each command, seconds per MiB of the smallest and the largest input, and their ratio: 1 is
-time that grows with the input, and doubles where it grows with the square of twice the size.
+Prints, for each shape and each command, seconds per MiB of inputs of which each is twice, or ``--times``, as large as
+the one before, and the ratio of the last to the first: 1 is time that grows with the input, and doubles where it grows
+with the square of twice the size. What is read is cut at the limit for files: ``--largest 5120`` goes up to it.
 """
 
 from __future__ import annotations
@@ -226,6 +227,7 @@ def main() -> int:
     """Measure and print; 1 where a ratio is above 2."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth")
     parser.add_argument("--largest", type=int, default=320, metavar="KIB")
+    parser.add_argument("--times", type=int, default=2, metavar="N")
     parser.add_argument("--shape", choices=sorted([*SHAPES, *OTHERS]))
     parser.add_argument("--command", choices=sorted({*COMMANDS, *IN_OTHER_FILES}))
     asked = parser.parse_args()
@@ -239,7 +241,7 @@ def main() -> int:
             while size <= asked.largest:
                 data = text(size << 10).encode()[: MAX_BYTES - 1]
                 per_byte.append(_seconds(made, data) / len(data) * (1 << 20))
-                size *= 2
+                size *= asked.times
             ratio = per_byte[-1] / max(per_byte[0], 0.05)  # below, it is not time that is measured
             worst = max(worst, ratio)
             row = {"shape": shape, "command": command, "s/MiB": [round(one, 2) for one in per_byte]}

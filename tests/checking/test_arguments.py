@@ -339,3 +339,93 @@ def test_a_dictionary_in_a_script_of_trl(project: Path) -> None:
     script = project / "prefer.py"
     script.write_text(DPO.format(config=UNFILLED, more=""), encoding="utf-8")
     assert of_trl(script) == [("error", "scheduler.params.warmup_num_steps")]
+
+
+OWN = "import deepspeed\nengine = deepspeed.initialize(model=model, config=config)\n"
+
+
+@pytest.mark.parametrize("script", ["train.py", "${HERE}/train.py"])
+def test_a_script_that_initializes_deepspeed_is_not_the_trainer_whatever_its_arguments_are(
+    project: Path, script: str
+) -> None:
+    (project / "train.py").write_text(f"from transformers import AutoModel\n{OWN}", encoding="utf-8")
+    line = f"deepspeed {script} --deepspeed configs/ds.json --learning_rate 1e-4 --output_dir o\n"
+    (project / "run.sh").write_text(line, encoding="utf-8")
+    checked = check_file(project / "configs" / "ds.json", CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer) == ("deepspeed", "train.py gives it to plain DeepSpeed")
+    auto = [one for one in checked.findings if one.code == "DS801"]
+    assert {one.severity.value for one in auto} == {"info"}
+    assert all("unless train.py replaces it" in one.message for one in auto)
+    assert not {"DS814", "DS825"} & {one.code for one in checked.findings}
+
+
+def test_a_script_with_the_trainers_arguments_is_the_trainers_even_if_it_initializes_an_engine(project: Path) -> None:
+    (project / "train.py").write_text(f"from transformers import TrainingArguments\n{OWN}", encoding="utf-8")
+    (project / "run.sh").write_text("deepspeed train.py --deepspeed configs/ds.json --bf16\n", encoding="utf-8")
+    assert check_file(project / "configs" / "ds.json", CheckSettings()).consumer.value == "transformers"
+
+
+def test_a_script_that_makes_an_accelerator_and_no_trainer_reads_through_accelerate(project: Path) -> None:
+    (project / "acc.yaml").write_text(
+        "deepspeed_config:\n deepspeed_config_file: configs/ds.json\ndistributed_type: DEEPSPEED\n", encoding="utf-8"
+    )
+    (project / "configs" / "other.py").write_text("from transformers import AutoModel\n", encoding="utf-8")
+    (project / "train.py").write_text(
+        "from accelerate import Accelerator\nfrom transformers import AutoModel\naccelerator = Accelerator()\n",
+        encoding="utf-8",
+    )
+    line = "accelerate launch --config_file acc.yaml train.py scripts/stage2.yaml\n"
+    (project / "run.sh").write_text(line, encoding="utf-8")
+    checked = check_file(project / "configs" / "ds.json", CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer) == ("accelerate", "train.py gives it to Accelerate")
+
+
+def test_a_bare_name_means_no_config_of_another_corner_of_the_project(project: Path) -> None:
+    (project / "docs" / "tuning").mkdir(parents=True)
+    readme = "```sh\ndeepspeed t.py --deepspeed ds.json --learning_rate 1e-4\n```\n"
+    (project / "docs" / "tuning" / "README.md").write_text(readme, encoding="utf-8")
+    assert arguments_for(project / "configs" / "ds.json") == ((), "")
+    (project / "README.md").write_text(readme, encoding="utf-8")
+    forget()
+    assert arguments_for(project / "configs" / "ds.json")[1] == "README.md:2 gives it to the Trainer"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("train.yaml", "trainer:\n  devices: 8\n  strategy: deepspeed_stage_2_offload\n"),
+        ("train.py", 'trainer = Trainer(strategy="deepspeed_stage_2")\n'),
+    ],
+)
+def test_a_project_that_trains_with_lightnings_strategy_adds_the_batch_size(
+    project: Path, file: str, text: str
+) -> None:
+    config = project / "deepspeed_config.json"
+    config.write_text('{"zero_optimization": {"stage": 2}}', encoding="utf-8")
+    (project / file).write_text(text, encoding="utf-8")
+    checked = check_file(config, CheckSettings())
+    assert "DS200" not in {one.code for one in checked.findings}
+    assert checked.why_consumer == f"{file} trains with Lightning's strategy"
+
+
+def test_lightnings_strategy_elsewhere_says_nothing_of_a_config_that_a_script_gives_to_deepspeed(project: Path) -> None:
+    config = project / "deepspeed_config.json"
+    config.write_text('{"zero_optimization": {"stage": 2}}', encoding="utf-8")
+    (project / "train.yaml").write_text("trainer:\n  strategy: deepspeed_stage_2\n", encoding="utf-8")
+    (project / "own.py").write_text(OWN, encoding="utf-8")
+    assert "DS200" in {one.code for one in check_file(config, CheckSettings()).findings}
+
+
+def test_a_config_that_accelerate_is_given_is_its_own_where_scripts_make_an_accelerator_and_no_trainer(
+    project: Path,
+) -> None:
+    (project / "acc.yaml").write_text(
+        "deepspeed_config:\n deepspeed_config_file: configs/ds.json\ndistributed_type: DEEPSPEED\n", encoding="utf-8"
+    )
+    (project / "train.py").write_text("import transformers\naccelerator = accelerate.Accelerator()\n", encoding="utf-8")
+    config = project / "configs" / "ds.json"
+    checked = check_file(config, CheckSettings())
+    assert (checked.consumer.value, checked.why_consumer) == ("accelerate", "acc.yaml names it for Accelerate")
+    (project / "other.py").write_text("from transformers import TrainingArguments\n", encoding="utf-8")
+    forget()
+    assert check_file(config, CheckSettings()).consumer.value == "transformers"

@@ -24,10 +24,18 @@ TABLE = """
 [a]
 package = "torch"
 text = ["GPU {} is out of memory", "nobody says {} this"]
+[b]
+package = "deepspeed"
+python = [
+    { text = "'Offload' object has no attribute 'step'", line = "class Offload:", raises = "AttributeError" },
+    { text = "assert norm > 0.", line = "assert norm > 0.", raises = "AssertionError" },
+]
 """
 
 
-def derived(tmp_path: Path, sources: dict[str, dict[str, str]]) -> dict[str, dict[str, object]]:
+def derived(
+    tmp_path: Path, sources: dict[str, dict[str, str]], packages: tuple[str, ...] = ()
+) -> dict[str, dict[str, object]]:
     folder = tmp_path / "schemas"
     (folder / "messages").mkdir(parents=True)
     (folder / "messages" / "packages.toml").write_text(PACKAGES, encoding="utf-8")
@@ -43,7 +51,7 @@ def derived(tmp_path: Path, sources: dict[str, dict[str, str]]) -> dict[str, dic
         wheel.writestr("torch/amp/scaler.py", "assert scale, 'the scale of the step is missing'")
         wheel.writestr("torch/nn/other.py", "assert scale, 'the scale of the module is missing'")
         wheel.writestr("torch/lib/libc10.so", b"\x7fELF\0GPU \0 is out of memory\0nobody says \0")
-    made = messages.derive(folder, Sources(cache=tmp_path / "cache", index_url=""), list(sources))
+    made = messages.derive(folder, Sources(cache=tmp_path / "cache", index_url=""), list(sources), packages)
     return {path.stem: json.loads(text) for path, text in made.items()}
 
 
@@ -70,6 +78,24 @@ def test_a_text_of_a_library_is_looked_for_piece_by_piece(tmp_path: Path) -> Non
         "GPU {} is out of memory": ["torch/lib/libc10.so", "RuntimeError", [["2.6.0", "2.6.0"]]],
         "the scale of the step is missing": ["torch/amp/scaler.py", "AssertionError", [["2.6.0", "2.6.0"]]],
     }
+
+
+def test_what_python_says_of_a_line_is_told_of_the_releases_that_have_the_line(tmp_path: Path) -> None:
+    found = derived(
+        tmp_path,
+        {
+            "0.9.0": {"deepspeed/a.py": "class Offload:\n    assert norm > 0.\n"},
+            "0.9.1": {"deepspeed/a.py": "class Offload:\n    pass\n", "deepspeed/inference/b.py": "assert norm > 0.\n"},
+        },
+    )
+    assert found["deepspeed"]["texts"] == {
+        "'Offload' object has no attribute 'step'": ["deepspeed/a.py", "AttributeError", [["0.9.0", "0.9.1"]]],
+        "assert norm > 0.": ["deepspeed/a.py", "AssertionError", [["0.9.0", "0.9.0"]]],
+    }
+
+
+def test_only_the_packages_that_are_named_are_read(tmp_path: Path) -> None:
+    assert derived(tmp_path, {"0.9.0": {}}, ("deepspeed",)).keys() == {"deepspeed"}
 
 
 def test_a_module_that_does_not_parse_is_named(tmp_path: Path) -> None:

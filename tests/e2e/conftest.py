@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,20 +37,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("planted faults: largest relative change of a loss, per example and ZeRO stage")
         for line in sorted(FAULT_TABLE):
             terminalreporter.write_line(line)
-
-
-_OLD = 60.0
-"""Seconds after which all processes of a training have opened what they share."""
-
-
-@pytest.fixture(autouse=True)
-def shared_memory() -> Iterator[None]:
-    """Free what trainings leave behind: DeepSpeed 0.19.8 never unlinks the 66 MiB of shared memory of each process."""
-    yield
-    for file in Path("/dev/shm").glob("deepspeed_allreduce_buffer_*"):
-        with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD:
-                file.unlink()
 
 
 @pytest.fixture(scope="session")

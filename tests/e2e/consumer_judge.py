@@ -67,8 +67,6 @@ def install(processes: int) -> None:
     from accelerate.state import DistributedType, PartialState  # noqa: PLC0415
     from transformers import training_args  # noqa: PLC0415
 
-    # A compiled extension. `deepspeed.comm.torch` as an attribute is PyTorch, by a star import.
-    importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
     deepspeed.initialize = hand_over
     training_args.is_torch_bf16_gpu_available = lambda: True  # without a GPU the Trainer refuses to train in bf16
     accelerator.map_pytorch_optim_to_deepspeed = lambda optimizer: optimizer  # else compiled, under offload

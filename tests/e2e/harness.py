@@ -22,8 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.verify.launching import free_shared_memory
-
 from .cases import Case
 from .conversion import REPOSITORY, adapt_configs, convert
 from .launching import HERE, TIMEOUT_SECONDS, Outcome, Worker, free_port, launch_cold, rank_environment, torch_python
@@ -133,8 +131,6 @@ class Lab:
                 "may_hang": may_hang,
             }
         )
-        for port in {environment["MASTER_PORT"] for environment in environments if environment}:
-            free_shared_memory(int(port))
         texts = tuple((output / f"rank{rank}.txt").read_text(errors="replace") for rank in range(len(argv)))
         return Outcome(tuple(answer["returncodes"]), answer["timed_out"], texts, folder, answer["seconds"])
 

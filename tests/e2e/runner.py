@@ -52,7 +52,6 @@ def import_libraries(flavour: str) -> None:
         for module in IMPORTED_BY_INITIALIZE:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None  # 66 MiB a process, for inference
     gc.freeze()  # DeepSpeed collects garbage, which would copy all that forked processes share
     tasks = Path("/proc/self/task")
     threads = len(list(tasks.iterdir())) if tasks.is_dir() else 1

@@ -34,7 +34,7 @@ def environment(folder: Path) -> dict[str, str]:
     programs.mkdir()
     paths = os.pathsep.join(path for path in sys.path if path)
     (programs / "dsmigrate").write_text(
-        f'#!/bin/sh\nexec env PYTHONPATH="{paths}" "{sys.executable}" -m dsmigrate "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\nexec env PYTHONPATH="{paths}:$PYTHONPATH" "{sys.executable}" -m dsmigrate "$@"\n', encoding="utf-8"
     )
     (programs / "dsmigrate").chmod(0o755)
     found = training_environment()

@@ -122,6 +122,6 @@ def test_no_rule_and_no_fix_contradicts_an_earlier_release(version: str, monkeyp
         pytest.skip(str(error))
     monkeypatch.setenv("DSMIGRATE_E2E_RELEASE", version)
     monkeypatch.setenv("DSMIGRATE_E2E_SOURCES", str(root))
-    told = history.tell(list(history.examples(version)))
+    told = history.tell(list(history.examples(version))[::3])  # tests.benchmarks.rules_by_release takes all, of all
     assert [str(one) for one in told if one.outcome in history.WRONG] == []
     assert sum(one.outcome is history.Outcome.AGREES for one in told) > len(told) * 0.85

@@ -108,8 +108,9 @@ def verify(folder: Path, *words: str, code: int | None = 0) -> dict[str, Any]:
 def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     split = words.index("--") if "--" in words else len(words)
     own = ["--python", torch_python(), *words[split:]]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "server")}
-    environment.setdefault("TORCH_EXTENSIONS_DIR", training_environment()["TORCH_EXTENSIONS_DIR"])
+    training = training_environment()
+    paths = os.pathsep.join([str(REPOSITORY / "server"), training["PYTHONPATH"]])
+    environment = {**os.environ, "PYTHONPATH": paths, "TORCH_EXTENSIONS_DIR": training["TORCH_EXTENSIONS_DIR"]}
     return subprocess.run(
         [sys.executable, "-m", "dsmigrate", "verify", *words[:split], *own],
         cwd=folder,

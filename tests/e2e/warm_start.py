@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ _SCRIPT = str(HERE / "warm.py")
 def warm(folder: Path) -> Iterator[None]:
     """Start scripts warm as long as this lasts; launchers stay as they are."""
     path = str(folder / "warm.socket")
-    environment = {**training_environment(), **launching.base_environment(torch_python(), cpu=True), "PYTHONPATH": ""}
+    environment = {**launching.base_environment(torch_python(), cpu=True), **training_environment()}
     command = [torch_python(), _SCRIPT, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as server:
         assert server.stdout is not None
@@ -39,6 +40,7 @@ def warm(folder: Path) -> Iterator[None]:
                 tuple(Start((*client, *start.command[1:]), start.environment) for start in found.starts), found.shown
             )
 
-        with mock.patch.object(launching, "plan", plan):
+        beside = {"PYTHONPATH": training_environment()["PYTHONPATH"]}  # what a script spawns starts cold
+        with mock.patch.object(launching, "plan", plan), mock.patch.dict(os.environ, beside):
             yield
         server.kill()

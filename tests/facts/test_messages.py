@@ -35,11 +35,22 @@ def test_an_entry_takes_every_text_with_its_piece_and_their_releases(tmp_path: P
     assert found["entries"]["a"]["texts"] == SAID["texts"]
 
 
+def test_an_entry_takes_what_python_says_of_a_line(tmp_path: Path) -> None:
+    python = '{text = "the stage {} is bad", line = "stage", raises = "ValueError"}'
+    found = joined(tmp_path, f"[a]\n{ENTRY}python = [{python}]\n")
+    assert found["entries"]["a"]["texts"].keys() == {"the stage {} is bad"}
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
         (f'[a]\n{ENTRY}says = ["the stage {{}} was"]\n', "a: no release says 'the stage {} was'"),
         (f'[a]\n{ENTRY}text = ["the stage"]\n', "a: no release says 'the stage': run python -m dsmigrate.derivation"),
+        (
+            f'[a]\n{ENTRY}python = [{{text = "no stage", line = "stage", raises = "ValueError"}}]\n',
+            "a: no release says 'no stage': run python -m dsmigrate.derivation",
+        ),
+        (f'[a]\n{ENTRY}python = [{{text = "the stage {{}} is bad"}}]\n', "a: python lacks line, raises"),
         (f'[a]\n{ENTRY}says = ["stage"]\n[b]\n{ENTRY}says = ["bad"]\n', "b and a both take 'the stage {} is bad'"),
         (f'[a]\n{ENTRY}says = ["bad"]\nkeys = ["zero.stage"]\n', "a: zero.stage is no key"),
         (f'[a]\n{ENTRY}says = ["bad"]\nwhy = ""\n', "a: has unknown fields: why"),

@@ -16,6 +16,7 @@ from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.elsewhere import of_trainer, only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
@@ -31,8 +32,8 @@ _MOST = 5_000
 _LARGEST = 1 << 18
 """The largest file that is read, in bytes."""
 _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-_WORD = re.compile(rb"(?i)deepspeed|accelerate")
-"""What every file that starts a training with DeepSpeed holds."""
+_WORDS = (b"deepspeed", b"accelerate", b"trainingarguments", b"hfargumentparser")
+"""One of these, in letters of any case, is in every file that starts a training, and in a script with the Trainer."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
@@ -46,6 +47,23 @@ _TRAINER = "deepspeed"
 _CONFIGURES = "checkpointing.configure("
 _CLIPS = ".clip_grad_norm_("
 _INFERENCE = "inference"
+_TRAINS = re.compile(
+    r"TrainingArguments|HfArgumentParser|TrlParser|transformers\.Trainer\b|"
+    r"\bfrom\s+(?:transformers|trl)[\w.]*\s+import\s+(?:\([^)]*Trainer\b|[^\n(]*Trainer\b)"
+)
+"""What a script with the Trainer holds."""
+_TRAINERS = ("Trainer", "TrainingArguments", "HfArgumentParser", "TrlParser")
+"""One of these is in each of them."""
+_READS = {
+    Consumer.ACCELERATE: re.compile(r"\bAccelerator\("),
+    Consumer.DEEPSPEED: re.compile(r"\bdeepspeed\s*\.\s*initialize\s*\("),
+}
+"""What a script that hands a config on without the Trainer holds, by who gets it."""
+_STRATEGY = re.compile(r"\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
+"""What trains with the strategy of Lightning, in its YAML or in a script."""
+_MAKES = "Accelerator("
+_BELOW = "../"
+"""Stands for a folder that only the run knows."""
 _TRL = "trl"
 """The command of TRL, whose next word is what it trains."""
 _OWN = "deepspeed_config"
@@ -78,6 +96,10 @@ class _Project:
     """Whether a script calls ``deepspeed.checkpointing.configure``."""
     clips: bool | None
     """Whether a script of those with Accelerate clips by itself, None where there are none."""
+    accelerates: bool
+    """Whether a script makes an ``Accelerator`` and none the Trainer."""
+    strategy: str
+    """The file that trains with the strategy of Lightning, "" for none and where a script calls DeepSpeed itself."""
 
 
 def configures_checkpointing(config: Path) -> bool:
@@ -106,11 +128,10 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     """
     config = resolved(config)
     root = _root(config)
-    naming = list(_naming(config, root))
-    for given in list(naming):
-        if given.through is not None and given.through != config:
-            naming += [one for one in _naming(given.through, root) if one.through is None]
+    naming = _around(config, root)
     found = tuple(_of_trl(given, root) for given in naming if given.through is None and not given.lightning)
+    if reader_of(config) is not None:
+        return found, ""
     handing = next((one for one in naming if _is_for_trainer(one)), None)
     if handing is not None:
         return found, say("{place} gives it to the Trainer", place=handing.arguments.place)
@@ -118,16 +139,45 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
 
 
-def _of_trl(given: _Given, root: Path) -> Arguments:
-    """Return the arguments with the trainer of TRL that the script of their command makes."""
-    script = next((path for base in (given.folder, root) if (path := base / given.script).is_file()), None)
-    if not given.script or script is None:
-        return given.arguments
+def reader_of(config: Path) -> tuple[Consumer, str] | None:
+    """Return who is given a config without the Trainer, and by which script, None where the scripts do not say it.
+
+    Asked are the scripts that commands start with the config; all of those that are found have to agree.
+    """
+    config = resolved(config)
+    root = _root(config)
+    read_by = {script: _hands_to(text) for one in _around(config, root) for script, text in _script(one, root)}
+    readers = set(read_by.values())
+    if len(readers) != 1 or (consumer := readers.pop()) is None:
+        return None
+    return consumer, next(iter(read_by)).relative_to(root).as_posix()
+
+
+def _hands_to(text: str) -> Consumer | None:
+    """Return whom a script gives a config to, None for the Trainer and where it does not say so itself."""
+    if _is_of_trainer(text):
+        return None
+    return next((consumer for consumer, sign in _READS.items() if sign.search(text)), None)
+
+
+def _script(given: _Given, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the script of a command with its text, if the project has it."""
+    names = (given.script, given.script.removeprefix(_BELOW))
+    places = (base / name for name in names for base in (given.folder, root))
+    script = next((path for path in places if path.is_file()), None)
+    if script is None:
+        return
     try:
         text = read(script, _LARGEST).decode("utf-8", "replace")
     except SourceError:
-        return given.arguments
-    return trl.of_script(given.arguments, text)
+        return
+    if resolved(script).is_relative_to(root):
+        yield resolved(script), text
+
+
+def _of_trl(given: _Given, root: Path) -> Arguments:
+    """Return the arguments with the trainer of TRL that the script of their command makes."""
+    return next((trl.of_script(given.arguments, text) for _, text in _script(given, root)), given.arguments)
 
 
 def names_for_accelerate(config: Path) -> str:
@@ -135,6 +185,11 @@ def names_for_accelerate(config: Path) -> str:
     config = resolved(config)
     naming = (given.arguments.place for given in _naming(config, _root(config)) if given.through is not None)
     return next((say("{place} names it for Accelerate", place=place) for place in naming), "")
+
+
+def is_of_accelerate(config: Path) -> bool:
+    """Return whether scripts of the project of a config make an ``Accelerator``, and none the Trainer."""
+    return _of_project(_root(resolved(config))).accelerates
 
 
 def _root(config: Path) -> Path:
@@ -149,6 +204,14 @@ def given_to_lightning(config: Path) -> str:
     return next((say("{place} gives it to Lightning", place=place) for place in naming), "")
 
 
+def left_to_lightning(config: Path) -> str:
+    """Return why a config that nothing names is Lightning's: the project trains with its strategy; "" if not so."""
+    config = resolved(config)
+    root = _root(config)
+    place = "" if any(_naming(config, root)) else _of_project(root).strategy
+    return say("{place} trains with Lightning's strategy", place=place) if place else ""
+
+
 def _is_trainer(given: Arguments) -> bool:
     """Return whether only the Trainer takes such arguments; one of DeepSpeed's own parser shows another script."""
     return _OWN not in given.values and not only_of_trainer().isdisjoint(given.values)
@@ -158,6 +221,13 @@ def _is_for_trainer(given: _Given) -> bool:
     """Return whether the Trainer is given a config, not another script with an argument of that name."""
     others = given.arguments.values.keys() - {_TRAINER}
     return any(name == _TRAINER for name, _ in given.paths) and not (others and others.isdisjoint(of_trainer()))
+
+
+def _around(config: Path, root: Path) -> list[_Given]:
+    """Return what is given along with a config, and with a file of Accelerate that names it."""
+    naming = list(_naming(config, root))
+    through = [one.through for one in naming if one.through is not None and one.through != config]
+    return [*naming, *(one for file in through for one in _naming(file, root) if one.through is None)]
 
 
 def _naming(file: Path, root: Path) -> Iterator[_Given]:
@@ -185,6 +255,7 @@ def _of_project(root: Path) -> _Project:
     given: dict[str, list[_Given]] = {}
     configures = False
     clipping: bool | None = None
+    strategy, calls, makes, trains = "", False, False, False
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
             for name in {PurePosixPath(path).name for _, path in one.paths}:
@@ -192,7 +263,22 @@ def _of_project(root: Path) -> _Project:
         if file.suffix == ".py":
             configures = configures or _CONFIGURES in text
             clipping = clipping or _CLIPS in text
-    return _Project(given, configures, clipping)
+            calls = calls or _READS[Consumer.DEEPSPEED].search(text) is not None
+            makes = makes or _MAKES in text
+            trains = trains or _is_of_trainer(text)
+        if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _has_strategy(text):
+            strategy = file.relative_to(root).as_posix()
+    return _Project(given, configures, clipping, makes and not trains, "" if calls else strategy)
+
+
+def _has_strategy(text: str) -> bool:
+    """Return whether a text trains with the strategy of Lightning, not in a comment alone."""
+    found = (text.rfind("\n", 0, one.start()) for one in _STRATEGY.finditer(text))
+    return any("#" not in text[at + 1 : text.find("strategy", at + 1)] for at in found)
+
+
+def _is_of_trainer(text: str) -> bool:
+    return any(word in text for word in _TRAINERS) and _TRAINS.search(text) is not None
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -214,7 +300,8 @@ def _texts(root: Path) -> Iterator[tuple[Path, str]]:
             data = read(file, _LARGEST)
         except SourceError:
             continue
-        if _WORD.search(data) is not None and b"\0" not in data:
+        lower = data.lower()
+        if any(word in lower for word in _WORDS) and b"\0" not in data:
             yield file, data.decode("utf-8", "replace")
 
 
@@ -276,13 +363,13 @@ def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str |
 
 
 def _expanded(word: Word, variables: dict[str, str]) -> str | None:
-    """Return a word with its variables; of a path below a variable that nobody knows, the rest."""
+    """Return a word with its variables; of a path below a variable that nobody knows, the rest, below ``..``."""
     whole = word.expanded(variables)
     if whole is not None or "/" not in word.text:
         return whole
     pieces = [piece if isinstance(piece, str) else variables.get(piece[0], "\0") for piece in word.pieces]
     tail = "".join(pieces).rpartition("\0")[2]
-    return tail.lstrip("/") if tail.startswith("/") else None
+    return _BELOW + tail.lstrip("/") if tail.startswith("/") else None
 
 
 def _of_yaml(text: str, name: str, folder: Path, named: re.Match[str]) -> Iterator[_Given]:
@@ -336,4 +423,6 @@ def _means(path: str, folder: Path, root: Path, config: Path) -> bool:
     there = [found for base in (folder, root) if (found := base / path).is_file()]
     if there:
         return any(resolved(found) == config for found in there)
+    if parts == PurePosixPath(path).parts[-1:] == (path,):  # a bare name: nobody says in which folder
+        return folder.is_relative_to(config.parent) or config.parent.is_relative_to(folder)
     return config.parts[-len(parts) :] == parts or PurePosixPath(path).is_absolute()

@@ -11,7 +11,10 @@ from dsmigrate.checking.arguments import (
     configures_checkpointing,
     given_to_lightning,
     is_for_inference,
+    is_of_accelerate,
+    left_to_lightning,
     names_for_accelerate,
+    reader_of,
     written,
 )
 from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
@@ -24,6 +27,7 @@ from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules import Effect, Facts, Finding, Fix, Settings, Severity, check
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.settings.check import CheckSettings
@@ -135,16 +139,22 @@ def _check(
     consumer, why = settings.consumer, "as asked for"
     lies = folder is not None and name != STDIN_NAME
     given, trainer = arguments_for(Path(name)) if lies else ((), "")
-    lightning = given_to_lightning(Path(name)) if lies and consumer is None and not trainer else ""
-    if lightning:
+    own = reader_of(Path(name)) if lies and consumer is None else None
+    lightning = given_to_lightning(Path(name)) if lies and consumer is None and not trainer and own is None else ""
+    if own is not None:
+        consumer, why = own[0], say("{place} gives it to {consumer}", place=own[1], consumer=own[0].title)
+    elif lightning:
         consumer, why = Consumer.DEEPSPEED, lightning
     elif consumer is None and trainer:
         consumer, why = Consumer.TRANSFORMERS, trainer
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
-        if consumer is Consumer.DEEPSPEED and lies and (launched := names_for_accelerate(Path(name))):
+        launched = names_for_accelerate(Path(name)) if lies else ""
+        if launched and (consumer is Consumer.DEEPSPEED or is_of_accelerate(Path(name))):
             consumer, why = Consumer.ACCELERATE, launched
+        elif consumer is Consumer.DEEPSPEED and lies and (lightning := left_to_lightning(Path(name))):
+            why = lightning
     known = with_model(facts(settings, folder, consumer), settings, folder)
     asked = Settings(
         version=release[0],
@@ -154,6 +164,7 @@ def _check(
             arguments=(*known.arguments, *given),
             schemas=schemas_for(document, settings, folder),
             lightning=bool(lightning),
+            script=own[1] if own is not None and own[0] is Consumer.DEEPSPEED else "",
             trains=not (lies and document.node_at(("optimizer",)) is None and is_for_inference(Path(name))),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),
         ),

@@ -128,15 +128,16 @@ def rebuild(context: Context, *, check: bool) -> None:
 
 
 @main.command()
+@click.argument("packages", metavar="[PACKAGE]...", nargs=-1)
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @click.pass_obj
-def messages(context: Context, *, check: bool) -> None:
-    """Derive what DeepSpeed, Transformers, Accelerate and torch say when something is wrong, release by release.
+def messages(context: Context, packages: tuple[str, ...], *, check: bool) -> None:
+    """Derive what the packages of packages.toml, or those named, say when something is wrong, release by release.
 
     pip fetches the wheels of the others. What messages.toml says of the texts is not touched.
     """
     checkout = context.checkout
-    _write(derive_messages(checkout.folder, context.sources, checkout.releases()), check=check)
+    _write(derive_messages(checkout.folder, context.sources, checkout.releases(), packages), check=check)
 
 
 def _write(made: Mapping[Path, str], *, check: bool) -> None:

@@ -2,7 +2,8 @@
 
 ``packages.toml`` there names the packages, their releases and the modules that count. Texts of Python code are read
 from its syntax tree. Those of compiled libraries, and of tables in Python code, cannot be listed: a text that
-``messages.toml`` writes out is looked for, piece by piece, in the files of the package.
+``messages.toml`` writes out is looked for, piece by piece, in the files of the package. What Python itself says of a
+line, such as an assertion without words, is written out beside that line, which is looked for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,15 +37,41 @@ class Said(NamedTuple):
 Found = dict[str, Said]
 
 
-def derive(folder: Path, sources: Sources, releases: Sequence[str]) -> dict[Path, str]:
+class _Line(NamedTuple):
+    """What Python says of a line of the package's code."""
+
+    text: str
+    line: str
+    raises: str
+
+
+class _Written(NamedTuple):
+    """What ``messages.toml`` writes out for a package."""
+
+    texts: Sequence[str]
+    lines: Sequence[_Line]
+
+
+def derive(folder: Path, sources: Sources, releases: Sequence[str], only: Collection[str] = ()) -> dict[Path, str]:
     """Return the text of each file; ``folder`` is ``schemas/deepspeed``, ``releases`` are DeepSpeed's, oldest first.
 
-    Raises DerivationError when a release cannot be had or its files do not parse.
+    ``only`` names packages, none of them all. Raises DerivationError when a release cannot be had, its files do not
+    parse, or a package is not known.
     """
     made: dict[Path, str] = {}
     written = read_toml(folder / "messages.toml")
-    for name, package in read_toml(folder / "messages" / "packages.toml").items():
-        wanted = [text for entry in written.values() if entry["package"] == name for text in entry.get("text", ())]
+    packages = read_toml(folder / "messages" / "packages.toml")
+    unknown = sorted(set(only) - packages.keys())
+    if unknown:
+        raise DerivationError(f"packages.toml has no {', '.join(unknown)}")
+    for name, package in packages.items():
+        if only and name not in only:
+            continue
+        own = [entry for entry in written.values() if entry["package"] == name]
+        wanted = _Written(
+            [text for entry in own for text in entry.get("text", ())],
+            [_Line(**line) for entry in own for line in entry.get("python", ())],
+        )
         said: dict[str, Found] = {}
         for release in releases if name == DEEPSPEED else package["releases"]:
             files = (
@@ -57,14 +84,18 @@ def derive(folder: Path, sources: Sources, releases: Sequence[str]) -> dict[Path
     return made
 
 
-def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wanted: Sequence[str]) -> Found:
+def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wanted: _Written) -> Found:
     found: Found = {}
     for name, read in files:
         if name.endswith(".py") and _counts(name, package):
-            for text in _parsed(read().decode("utf-8", "replace"), name):
+            source = read().decode("utf-8", "replace")
+            for text in _parsed(source, name):
                 found.setdefault(text.text, Said(name, text.kind))
+            for line in wanted.lines:
+                if line.line in source:
+                    found.setdefault(line.text, Said(name, line.raises))
         if any(fnmatchcase(name, pattern) for pattern in package.get("searched", ())):
-            missing = [text for text in wanted if text not in found]
+            missing = [text for text in wanted.texts if text not in found]
             found |= dict.fromkeys(_stated(read(), missing), Said(name, package["raises"]))
     return found
 

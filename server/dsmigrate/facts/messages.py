@@ -10,7 +10,7 @@ from typing import Any
 from dsmigrate.facts.sources import FactsError, Table, read_toml
 
 TABLE = "messages.toml"
-_FIELDS = frozenset({"package", "says", "text", "cause", "cure", "keys", "codes"})
+_FIELDS = frozenset({"package", "says", "text", "python", "cause", "cure", "keys", "codes"})
 _PARAMETERS = ("optimizer.params.", "scheduler.params.")
 _LONGEST = 420
 
@@ -55,7 +55,11 @@ def _derived(folder: Path, package: str) -> Mapping[str, Any]:
 
 
 def _is_of(text: str, entry: Table) -> bool:
-    return text in entry.get("text", ()) or any(piece in text for piece in entry.get("says", ()))
+    return text in _written(entry) or any(piece in text for piece in entry.get("says", ()))
+
+
+def _written(entry: Table) -> list[str]:
+    return [*entry.get("text", ()), *(line["text"] for line in entry.get("python", ()))]
 
 
 def _problems(entry: Table, texts: Mapping[str, Any], keys: Collection[str]) -> Iterator[str]:
@@ -65,7 +69,11 @@ def _problems(entry: Table, texts: Mapping[str, Any], keys: Collection[str]) -> 
     for piece in entry.get("says", ()):
         if not any(piece in text for text in texts):
             yield f"no release says {piece!r}"
-    for text in entry.get("text", ()):
+    for line in entry.get("python", ()):
+        lacks = sorted({"text", "line", "raises"} - line.keys())
+        if lacks:
+            yield f"python lacks {', '.join(lacks)}"
+    for text in _written(entry):
         if text not in texts:
             yield f"no release says {text!r}: run python -m dsmigrate.derivation messages"
     for field in ("cause", "cure"):

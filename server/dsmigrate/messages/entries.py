@@ -20,6 +20,7 @@ TITLES = {
     "torch": "torch",
     "pydantic": "pydantic 1",
     "pydantic_core": "pydantic 2",
+    "hjson": "Hjson",
 }
 """The packages, in the order in which people are told of them."""
 _WARNS = frozenset({"warn", "warning", "warning_once", "warning_rank0"})

@@ -1,25 +1,28 @@
-"""Makes a surrounding ``torch.autocast`` region mean on the CPU what it means on a GPU.
+"""Makes DeepSpeed train on the CPU as on a GPU, in every process of the tests.
 
+A surrounding ``torch.autocast`` region means on the CPU what it means on a GPU.
 ``DeepSpeedEngine.forward`` runs under ``deepspeed.runtime.torch_autocast.autocast_if_enabled``, which switches a
 surrounding region OFF unless the config has ``torch_autocast.enabled``. Its test is ``torch.is_autocast_enabled()``,
 and without an argument that answers for CUDA. On a CPU the engine therefore never sees the region, and a conversion
 that keeps the region but forgets the config key trains the same there and differently on every GPU.
 
-Python imports this module at start-up when its folder is on ``PYTHONPATH``. It waits for that one module of
-DeepSpeed and gives it a ``torch`` whose ``is_autocast_enabled()`` answers for DeepSpeed's own accelerator.
+The module gets a ``torch`` whose ``is_autocast_enabled()`` answers for DeepSpeed's own accelerator.
+
+``deepspeed.comm.torch`` builds an operator for inference on one machine: minutes of a compiler on a fresh one, and
+66 MiB of shared memory that each process leaves behind. No training uses it, and it is not built.
+
+Python imports this module at start-up when its folder is on ``PYTHONPATH``. It waits for these two modules.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
-
-TARGET = "deepspeed.runtime.torch_autocast"
 
 
 class TorchOfTheAccelerator:
@@ -37,37 +40,48 @@ class TorchOfTheAccelerator:
         return bool(self._torch.is_autocast_enabled(device_type or self._accelerator().device_name()))
 
 
-class PatchingLoader(Loader):
-    """Loads the module as usual and then replaces its ``torch``."""
+def _autocast(module: Any) -> None:
+    module.torch = TorchOfTheAccelerator(module.torch, module.get_accelerator)
 
-    def __init__(self, loader: Loader) -> None:
+
+def _no_shared_memory(module: Any) -> None:
+    module.build_shm_op = lambda: None
+
+
+PATCHES: dict[str, Callable[[Any], None]] = {
+    "deepspeed.runtime.torch_autocast": _autocast,
+    "deepspeed.comm.torch": _no_shared_memory,
+}
+
+
+class PatchingLoader(Loader):
+    """Loads a module as usual and then patches it."""
+
+    def __init__(self, loader: Loader, patch: Callable[[Any], None]) -> None:
         self._loader = loader
+        self._patch = patch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        patched: Any = module
-        patched.torch = TorchOfTheAccelerator(patched.torch, patched.get_accelerator)
+        self._patch(module)
 
 
-class AutocastFinder(MetaPathFinder):
-    """Finds the one module, once."""
+class PatchingFinder(MetaPathFinder):
+    """Finds the modules that are patched."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != TARGET:
-            return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        spec.loader = PatchingLoader(spec.loader)
+        patch = PATCHES.get(fullname)
+        spec = None if patch is None else PathFinder.find_spec(fullname, path, target)
+        if patch is not None and spec is not None and spec.loader is not None:
+            spec.loader = PatchingLoader(spec.loader, patch)
         return spec
 
 
-sys.meta_path.insert(0, AutocastFinder())
+sys.meta_path.insert(0, PatchingFinder())
 with contextlib.suppress(ModuleNotFoundError):
     import older_deepspeed  # noqa: F401 - only where DeepSpeed is so old that it needs it

@@ -9,7 +9,7 @@ from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section, parameter_fails
 from dsmigrate.rules.context import Context, Entry, shown
-from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
 
@@ -20,7 +20,8 @@ from dsmigrate.rules.registry import rule
     why='DeepSpeed never fills `"auto"`; the Transformers Trainer and Accelerate do so before they hand the config '
     "on. The batch sizes, `gradient_clipping`, the parameters of optimizers and schedulers and other keys "
     "outside the sections that pydantic checks then meet arithmetic with a text: `'>' not supported between "
-    "instances of 'str' and 'int'`. If this file is for one of those programs, name it as the consumer.",
+    "instances of 'str' and 'int'`. A script of one's own that gives the file to `deepspeed.initialize` may replace it "
+    "first: then it is a note. If this file is for one of those programs, name it as the consumer.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
@@ -44,6 +45,7 @@ from dsmigrate.rules.registry import rule
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "module_depth": «"auto"»}}',
             fixed='{"train_batch_size": 8, "flops_profiler": {"enabled": true, "module_depth": -1}}',
         ),
+        Example('{"train_micro_batch_size_per_gpu": «"auto"»}', facts=Facts(script="train.py"), accepted=False),
         Example('{"train_batch_size": 8, "flops_profiler": {"module_depth": "auto"}}'),
         Example(
             '{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"buffer_dtype": «"auto"»}}',
@@ -60,12 +62,19 @@ def check(context: Context) -> Iterator[Finding]:
         effect = _effect(context, entry)
         if effect is None:
             continue
-        by = fillers(context, entry.path)
+        by, script = fillers(context, entry.path), context.facts.script
         when = say("when it reads the config") if effect is Effect.REJECTED else say("when it uses the value")
         yield context.finding(
             entry,
             say('"auto" is no value for DeepSpeed itself at {path}: it fails {when}', path=shown(entry.path), when=when)
-            + (say("; {by} would fill it in", by=by) if by else say(", and no other program fills it in")),
+            + (
+                say(", unless {script} replaces it", script=script)
+                if script
+                else say("; {by} would fill it in", by=by)
+                if by
+                else say(", and no other program fills it in")
+            ),
+            severity=Severity.INFO if script else None,
             effect=effect,
             fixes=[_fix(context, entry)],
         )

@@ -26,7 +26,8 @@ _LIGHTNING = Facts(lightning=True)
     'is absent; `"auto"` is filled nowhere. With an `optimizer` section `configure_optimizers` is not called. At '
     "stage 3 `trainer.test`, `validate` and `predict` read `zero_allow_untested_optimizer` of the config without "
     "asking whether it is there. All of it is the same from 1.5.0 to 2.6.5. A config counts as Lightning's if a "
-    "script gives it to `DeepSpeedStrategy(config=…)`, or a launcher sets `PL_DEEPSPEED_CONFIG_PATH` to it.",
+    "script gives it to `DeepSpeedStrategy(config=…)`, a launcher sets `PL_DEEPSPEED_CONFIG_PATH` to it, or nothing "
+    "names it and the project trains with that strategy.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(

@@ -18,6 +18,8 @@ class _Section(NamedTuple):
     same: Mapping[str, frozenset[str]]
     """The values of the argument that ask for what a type is, by the type in lower case."""
     decides: str
+    known: Mapping[str, str]
+    """Instead of that what a type does, by the type in lower case."""
 
 
 _SECTIONS: Mapping[Literal["optimizer", "scheduler"], _Section] = {
@@ -29,6 +31,7 @@ _SECTIONS: Mapping[Literal["optimizer", "scheduler"], _Section] = {
             "warmupcosinelr": frozenset({"cosine"}),
         },
         mark("the learning rate follows `{type}`"),
+        {"warmuplr": mark("the learning rate stays at its peak after the warm-up, as `{type}` has no decay")},
     ),
     "optimizer": _Section(
         "",
@@ -38,6 +41,7 @@ _SECTIONS: Mapping[Literal["optimizer", "scheduler"], _Section] = {
             "lion": frozenset({"lion_32bit"}),
         },
         mark("`{type}` makes the optimizer"),
+        {},
     ),
 }
 _HEAD = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}, '
@@ -104,7 +108,7 @@ def check(context: Context) -> Iterator[Finding]:
             f"{name}.type",
             say(
                 "{decides}, and {argument} has no effect: the Trainer reads it only without a `{section}` section",
-                decides=say(section.decides, type=kind.name),
+                decides=say(section.known.get(kind.name.lower(), section.decides), type=kind.name),
                 argument=value,
                 section=name,
             ),

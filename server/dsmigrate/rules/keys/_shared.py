@@ -17,8 +17,8 @@ from dsmigrate.rules.types._shared import is_shadowed
 from dsmigrate.rules.types._values import kinds_of
 
 HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
-APPLICATION = {Consumer.ACCELERATE: frozenset({"msamp"})}
-"""Top-level keys that a consumer reads itself."""
+APPLICATION = dict.fromkeys((Consumer.ACCELERATE, Consumer.TRANSFORMERS), frozenset({"msamp"}))
+"""Top-level keys that a consumer reads itself, the Trainer through Accelerate."""
 _COMMENT = re.compile(
     r"[_#$/%*;!-].*|.*(?:comment|readme|read_the_docs)s?_?|notes?|description|todo|help", re.IGNORECASE
 )
