@@ -48,6 +48,15 @@ def read(text: str) -> Entry:
     from ruamel.yaml import YAML  # noqa: PLC0415 - costs as much as all else of a check
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
     from ruamel.yaml.nodes import MappingNode  # noqa: PLC0415
+    from ruamel.yaml.scanner import Scanner  # noqa: PLC0415
+
+    class Shallow(Scanner):
+        """Looks at every open bracket for every token: a few thousand of them would take minutes."""
+
+        def fetch_flow_collection_start(self, *words: Any, **more: Any) -> None:  # noqa: ANN401 - the library's
+            if self.flow_level > _DEEPEST:
+                raise ConvertError.at(say("the YAML is nested too deeply"), text, self.reader.index)
+            super().fetch_flow_collection_start(*words, **more)
 
     strange = _CONTROL.search(text)
     if strange is not None:
@@ -55,8 +64,11 @@ def read(text: str) -> Entry:
         raise ConvertError.at(message, text, strange.start())
     loader = YAML(typ="safe", pure=True)
     loader.version = (1, 1)
+    loader.Scanner = Shallow
     try:
         node = loader.compose(text)
+    except ConvertError:
+        raise
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(str(error.problem or error.context or say("it cannot be parsed")).split())
