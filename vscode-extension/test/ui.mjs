@@ -1,7 +1,8 @@
 // @ts-check
 // Plays what people do in windows of the real VS Code, with the .vsix installed in an empty profile, in a dark, a light
-// and a high-contrast theme. Pictures go to out/screenshots; `--pictures` puts those of the README into
-// media/screenshots. `node test/ui.mjs [THEME…] [-g PATTERN]`; DSMIGRATE_TEST_PYTHON names a Python that has dsmigrate.
+// and a high-contrast theme: everything in the first, in the others what has colours, unless themes are named. Pictures
+// go to out/screenshots; `--pictures` puts those of the README into media/screenshots.
+// `node test/ui.mjs [THEME…] [-g PATTERN]`; DSMIGRATE_TEST_PYTHON names a Python that has dsmigrate.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,6 +44,11 @@ const SCENES = {
   'the walkthrough is there': beginning.walkthrough,
   'a config begins from a starter': beginning.newConfig,
 };
+/** What shows colours of its own, and what that needs. */
+const COLOURED = new Set([
+  ...[editing.problems, editing.hover, editing.menu, comparing.fromSourceControl],
+  ...[converting.convert, converting.refused, upgrading.fromExplorer, beginning.walkthrough],
+]);
 
 const given = process.argv.slice(2);
 const at = given.indexOf('-g');
@@ -99,7 +105,9 @@ async function play(theme) {
     prepare(profile.workspace);
     const person = new Person(await context.newPage(), profile, theme);
     console.log(`\n${theme}`);
-    for (const [scene, act] of Object.entries(SCENES).filter(([name]) => wanted.test(name))) {
+    const whole = themes.length > 0 || theme === Object.keys(THEMES)[0];
+    const scenes = Object.entries(SCENES).filter(([name, act]) => wanted.test(name) && (whole || COLOURED.has(act)));
+    for (const [scene, act] of scenes) {
       const began = performance.now();
       /** @type {string | undefined} */
       let error;
