@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dsmigrate.diff import findings
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
-from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key, Status
@@ -42,7 +41,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8, "pipeline": {"overlap_comm": true}}',
             '{"train_batch_size": 8}',
-            "Gone, and did nothing. `overlap_comm` in `pipeline`: DeepSpeed ignores it without a word; it belongs to",
+            "It did nothing: DeepSpeed did not read it",
             paths=("pipeline.overlap_comm",),
         ),
         Example(
@@ -82,17 +81,12 @@ def _message(pair: Pair, path: str, change: Change) -> str:
             word=say("the value") if same else say("it"),
             successor=successor,
         )
-    side = pair.new if change.new is not MISSING else pair.old
-    spot = change.new_spot if change.new is not MISSING else change.old_spot
-    found = findings.at(side, spot.path, RuleEffect.IGNORED) if spot is not None else None
+    found = findings.at(pair.new, change.new_spot.path, RuleEffect.IGNORED) if change.new_spot is not None else None
     if found is not None:
-        if change.new is not MISSING:
-            return found.message
-        return say(
-            "Gone, and did nothing. {partition}",
-            partition=capital(found.message.partition(say("; did you mean {names}?").partition("{")[0])[0]),
-        )
-    return _of_key(side, path, side.known.key(path))
+        return found.message
+    if change.new is MISSING:
+        return say("It did nothing: DeepSpeed did not read it")
+    return _of_key(pair.new, path, pair.new.known.key(path))
 
 
 def _of_key(side: Side, path: str, key: Key | None) -> str:

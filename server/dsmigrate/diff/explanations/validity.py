@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff import findings
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import gist
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.languages import say
 from dsmigrate.rules import Effect as RuleEffect
@@ -63,12 +64,14 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
         severity = Severity.BREAKING if worse else _severity(finding)
         yield pair.says(
             path,
+            *(change.path for change in pair.below(path) if broken and pair.new.refuses(change.path)),
+            *(named for named in pair.changes if broken and named != path and f"`{named}`" in finding.message),
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=severity,
             message=lead + _text(finding),
-            brief=finding.message
+            brief=gist(finding.message)
             if worse
-            else say("still invalid: {message}", message=finding.message)
+            else say("still invalid: {message}", message=gist(finding.message))
             if broken
             else "",
             tally="" if worse else say("New findings of the rules: {count}"),
@@ -114,9 +117,10 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         )
         yield pair.says(
             path,
+            *(change.path for change in pair.below(path) if broken and pair.old.refuses(change.path)),
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
-            message=lead + _text(finding),
+            message=lead + say("{message} ({code})", message=gist(finding.message), code=finding.code),
             tally=say("No longer invalid") if fixed else say("Findings gone: {count}"),
         )
 
@@ -175,7 +179,7 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.VALIDITY,),
         severity=Severity.WARNING,
         message=say("Neither config runs as it stands: {found}{rest}", found=_text(found[0][1]), rest=rest),
-        brief=say("neither config runs as it stands: {message}", message=found[0][1].message),
+        brief=say("neither config runs as it stands: {message}", message=gist(found[0][1].message)),
         found=(found[0][1],),
     )
 
