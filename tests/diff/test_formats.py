@@ -240,9 +240,9 @@ def test_a_key_with_another_name_is_shown_as_both_files_have_it() -> None:
 def test_counts_agree_with_their_nouns() -> None:
     old = '{"train_batch_size": 8, "gradient_clipping": 0.5, "steps_per_print": 10}'
     single = markdown.render_all((outcome(old, old.replace("0.5", "1.5").replace("10", "20")),))
-    assert "1 wants a look, 1 other effect<" in single
+    assert "1 needs review, 1 other effect<" in single
     two = old.replace('"train_batch_size": 8', '"train_batch_size": 16').replace("0.5", "1.5")
-    assert "2 want a look<" in markdown.render_all((outcome(old, two),))
+    assert "2 need review<" in markdown.render_all((outcome(old, two),))
 
 
 def test_what_is_about_an_unknown_key_that_stays_stands_at_its_line() -> None:

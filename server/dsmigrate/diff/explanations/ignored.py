@@ -19,7 +19,7 @@ from dsmigrate.rules import Effect as RuleEffect
     "ignored-key",
     summary="A key that DeepSpeed does not read where it stands: a typo, a comment, a key of a script or of a release.",
     why=(
-        "The top level and many sections swallow unknown keys without a word. Such an edit changes nothing, even where"
+        "The top level and many sections silently ignore unknown keys. Such an edit changes nothing, even where"
         " its author meant it to."
     ),
     source=("deepspeed/runtime/config_utils.py:get_scalar_param", "deepspeed/runtime/config.py:_initialize_params"),
@@ -27,7 +27,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "gradient_cliping": 0.5}',
-            "DeepSpeed has no key `gradient_cliping` and ignores it without a word; did you mean `gradient_clipping`",
+            "DeepSpeed has no key `gradient_cliping` and silently ignores it; did you mean `gradient_clipping`",
             paths=("gradient_cliping",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,
@@ -112,7 +112,7 @@ def _of_key(side: Side, path: str, key: Key | None) -> str:
 
 
 def _now_at(pair: Pair, path: str, change: Change) -> str:
-    """Return the key that the new side has in place of an ignored one: what it may mean, and what came."""
+    """Return the key that the new side has instead of an ignored one: what it may mean, and what came."""
     name = path.rpartition(".")[2]
     section = path.rpartition(".")[0]
     for guess in pair.new.known.nearest(name, section):

@@ -50,7 +50,7 @@ _WITH_TIMERS = {
         Example(
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 1}}',
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 10, "detailed": false}}',
-            "`flops_profiler` stays on, with `detailed` `false` in place of `true` and `profile_step` `10` in place",
+            "`flops_profiler` stays on, with `detailed` `false` instead of `true` and `profile_step` `10` in place",
         ),
         Example(
             '{"train_batch_size": 8, "wall_clock_breakdown": false}',
@@ -183,7 +183,7 @@ def _inner(section: Key, path: str, before: object, after: object, *, new: bool)
     return (
         f"`{name}` {shown(after)}"
         if new
-        else say("`{name}` {after} in place of {before}", name=name, after=shown(after), before=shown(before))
+        else say("`{name}` {after} instead of {before}", name=name, after=shown(after), before=shown(before))
     )
 
 

@@ -27,7 +27,7 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e8}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1e8}}',
-            "As `zero_optimization.stage` changes, `zero_optimization.stage3_max_live_parameters` begins to act",
+            "As `zero_optimization.stage` changes, `zero_optimization.stage3_max_live_parameters` takes effect",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.COMMUNICATION),
             severity=Severity.INFO,
@@ -35,7 +35,7 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale_window": 50, "min_loss_scale": 2}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale_window": 50, "min_loss_scale": 2}}',
-            "As `fp16.enabled` changes, 2 keys cease to act: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
+            "As `fp16.enabled` changes, 2 keys no longer have an effect: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -78,10 +78,14 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
 
 def _named(paths: list[str], *, begins: bool) -> str:
     if len(paths) == 1:
-        return say("`{path}` begins to act", path=paths[0]) if begins else say("`{path}` ceases to act", path=paths[0])
+        return (
+            say("`{path}` takes effect", path=paths[0])
+            if begins
+            else say("`{path}` no longer has an effect", path=paths[0])
+        )
     listed = [f"`{path}`" for path in paths[:_MOST]]
     last = say("{number} more", number=len(paths) - _MOST) if len(paths) > _MOST else listed.pop()
     names = say("{listed} and {last}", listed=say(", ").join(listed), last=last)
     if begins:
-        return say("{count} keys begin to act: {names}", count=len(paths), names=names)
-    return say("{count} keys cease to act: {names}", count=len(paths), names=names)
+        return say("{count} keys take effect: {names}", count=len(paths), names=names)
+    return say("{count} keys no longer have an effect: {names}", count=len(paths), names=names)

@@ -74,7 +74,7 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             else say("still invalid: {message}", message=gist(finding.message))
             if broken
             else "",
-            tally="" if worse else say("New findings of the rules: {count}"),
+            tally="" if worse else say("New findings: {count}"),
             found=(finding,),
         )
 
@@ -113,7 +113,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             if fixed
             else say("Gone, with other errors left: ")
             if broken
-            else say("No longer so: ")
+            else say("No longer a problem: ")
         )
         yield pair.says(
             path,
@@ -121,7 +121,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
             message=lead + say("{message} ({code})", message=gist(finding.message), code=finding.code),
-            tally=say("No longer invalid") if fixed else say("Findings gone: {count}"),
+            tally=say("No longer invalid") if fixed else say("Findings fixed: {count}"),
         )
 
 

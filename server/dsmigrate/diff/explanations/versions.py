@@ -22,7 +22,7 @@ _NVME = (
     "read-by-one-release",
     summary="A key of the file that only one of the two DeepSpeed releases reads.",
     why=(
-        "Keys come and go with releases. One that a release does not read is swallowed where the section swallows"
+        "Keys come and go with releases. One that a release does not read is ignored where the section ignores"
         " unknown keys, so that the file says what no longer happens, or does not happen yet."
     ),
     source=("schemas/deepspeed/derived",),

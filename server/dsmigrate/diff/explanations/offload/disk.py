@@ -44,7 +44,7 @@ _SWITCHES = {
         Example(
             _AIO + "{}}",
             _AIO + '{"block_size": 8388608, "queue_depth": 16}}',
-            "Each thread has up to 16 disk requests of 8 MiB under way in place of 8 of 1 MiB; shards below 8 MiB"
+            "Each thread has up to 16 disk requests of 8 MiB under way instead of 8 of 1 MiB; shards below 8 MiB"
             " stay in host memory, before those below 1 MiB",
             paths=("aio.block_size", "aio.queue_depth"),
             effects=(Effect.SPEED,),
@@ -53,7 +53,7 @@ _SWITCHES = {
         Example(
             _AIO + "{}}",
             _AIO + '{"intra_op_parallelism": 4}}',
-            "Each transfer to and from the disk is shared by 4 threads in place of 1",
+            "Each transfer to and from the disk is shared by 4 threads instead of 1",
         ),
         Example(
             f'{{"train_batch_size": 8, {_NVME}, "aio": {{"overlap_events": true}}}}',

@@ -35,7 +35,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             _ADAM + ', "weight_decay": 0.01}}}',
             _ADAM + ', "weight_decay": 0.1}}}',
-            "A step shrinks every weight by 0.1 × learning rate in place of 0.01 × learning rate",
+            "A step shrinks every weight by 0.1 × learning rate instead of 0.01 × learning rate",
             paths=(_KEY,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -49,7 +49,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.01}}}',
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.001}}}',
-            "Each gradient gets 0.001 × weight added in place of 0.01 × weight",
+            "Each gradient gets 0.001 × weight added instead of 0.01 × weight",
         ),
         Example(
             _ADAM + ', "torch_adam": true, "weight_decay": 0.01}}}',
@@ -83,9 +83,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             else say("Weights no longer decay, before by {was} added to each gradient", was=was)
         )
     elif shrinks:
-        message = say("A step shrinks every weight by {now} in place of {was}", now=now, was=was)
+        message = say("A step shrinks every weight by {now} instead of {was}", now=now, was=was)
     else:
-        message = say("Each gradient gets {now} added in place of {was}", now=now, was=was)
+        message = say("Each gradient gets {now} added instead of {was}", now=now, was=was)
     default = pair.changes[_KEY].new is MISSING and bool(after)
     yield pair.says(
         _KEY,

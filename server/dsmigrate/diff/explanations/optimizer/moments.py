@@ -36,7 +36,7 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + ', "betas": [0.9, 0.999]}}}',
             _ADAM + ', "betas": [0.9, 0.95]}}}',
-            "Squared gradients are averaged over about 20 steps in place of 1000 (beta2 0.999 → 0.95)",
+            "Squared gradients are averaged over about 20 steps instead of 1000 (beta2 0.999 → 0.95)",
             paths=(_BETAS,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -44,8 +44,8 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + "}}}",
             _ADAM + ', "betas": [0.8, 0.99]}}}',
-            "Gradients are averaged over about 5 steps in place of 10 (beta1 0.9 → 0.8) and squared gradients over"
-            " about 100 in place of 1000 (beta2 0.999 → 0.99)",
+            "Gradients are averaged over about 5 steps instead of 10 (beta1 0.9 → 0.8) and squared gradients over"
+            " about 100 instead of 1000 (beta2 0.999 → 0.99)",
         ),
         Example(
             _ADAM + _CYCLE,
@@ -57,7 +57,7 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + "}}}",
             _ADAM + ', "eps": 1e-6}}}',
-            "`eps` is 1e-06 in place of 1e-08: smaller steps for weights whose gradients are not far above it",
+            "`eps` is 1e-06 instead of 1e-08: smaller steps for weights whose gradients are not far above it",
             paths=(_EPS,),
         ),
         Example(
@@ -108,8 +108,8 @@ def _betas(pair: Pair) -> tuple[str, str]:
     return sentence[:1].upper() + sentence[1:], say(", ").join(names)
 
 
-_FIRST = mark("{what} are averaged over about {steps} steps in place of {before} ({name})")
-_SECOND = mark("{what} over about {steps} in place of {before} ({name})")
+_FIRST = mark("{what} are averaged over about {steps} steps instead of {before} ({name})")
+_SECOND = mark("{what} over about {steps} instead of {before} ({name})")
 
 
 def _eps(pair: Pair) -> tuple[str, str]:
@@ -119,14 +119,13 @@ def _eps(pair: Pair) -> tuple[str, str]:
     new, old = number(after), number(before)
     message = (
         say(
-            "`eps` is {after} in place of {before}: smaller steps for weights whose gradients are not far above it",
+            "`eps` is {after} instead of {before}: smaller steps for weights whose gradients are not far above it",
             after=new,
             before=old,
         )
         if after > before
         else say(
-            "`eps` is {after} in place of {before}: larger steps for weights whose gradients are not far above "
-            "{before}",
+            "`eps` is {after} instead of {before}: larger steps for weights whose gradients are not far above {before}",
             after=new,
             before=old,
         )

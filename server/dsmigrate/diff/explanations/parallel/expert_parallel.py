@@ -55,7 +55,7 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effe
         Example(
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2}}',
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 4}}',
-            "Experts are spread over 4 ranks in place of 2: a rank holds half as many",
+            "Experts are spread over 4 ranks instead of 2: a rank holds half as many",
             paths=(_SIZE,),
         ),
         Example(
@@ -95,7 +95,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=_ALL[1:],
             severity=Severity.WARNING,
             message=say(
-                "Experts are spread over {after} ranks in place of {before}: a rank holds {share}",
+                "Experts are spread over {after} ranks instead of {before}: a rank holds {share}",
                 after=number(after),
                 before=number(before),
                 share=share,

@@ -20,7 +20,7 @@ _WITHIN = (mark("activations"), mark("gradients"))
 @explanation(
     "DF803",
     "pipeline",
-    summary="A pipeline stage recomputes other activations, or sends whole tensors in place of slices.",
+    summary="A pipeline stage recomputes other activations, or sends whole tensors instead of slices.",
     why=(
         "The pipeline engine runs when the model is a `PipelineModule`; with any other model nobody reads the section."
         " Stages and partitioning are arguments of the module. Slices exist only beside tensor parallelism."

@@ -99,7 +99,7 @@ def _message(before: int, after: int) -> str:
         return say(
             "AutoTP no longer splits the layers: every rank holds them whole, before 1/{before} of them", before=before
         )
-    was = say(" in place of {before}", before=before) if before > 1 else ""
+    was = say(" instead of {before}", before=before) if before > 1 else ""
     return say(
         "AutoTP splits the linear layers over {after} ranks{was}: each holds about 1/{after} of them, "
         "and activations are summed over the group in every pass; without an `mpu` only 1/{after} of the "

@@ -50,7 +50,7 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
         Example(
             '{"train_batch_size": 8, "torch_autocast": {"enabled": true, "dtype": "bf16"}}',
             '{"train_batch_size": 8, "torch_autocast": {"enabled": true, "dtype": "fp16"}}',
-            "Autocast computes in fp16 in place of bf16, with a gradient scaler that no checkpoint keeps",
+            "Autocast computes in fp16 instead of bf16, with a gradient scaler that no checkpoint keeps",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "torch_autocast": {"enabled": true, "dtype":'
@@ -105,7 +105,7 @@ def _otherwise(pair: Pair) -> Iterator[Explained]:
             _DTYPE,
             effects=_ALL,
             severity=Severity.WARNING,
-            message=say("Autocast computes in {new} in place of {old}{scaler}", new=new, old=old, scaler=scaler),
+            message=say("Autocast computes in {new} instead of {old}{scaler}", new=new, old=old, scaler=scaler),
             brief=say("autocast in {new}", new=new),
         )
     change = pair.change(_MODULES)

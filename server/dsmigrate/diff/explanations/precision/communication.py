@@ -36,7 +36,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "bf16": {"enabled": true}}',
             '{"train_batch_size": 8, "bf16": {"enabled": true}, "communication_data_type": "fp32"}',
-            "Gradients travel in fp32 in place of bf16: twice the bytes",
+            "Gradients travel in fp32 instead of bf16: twice the bytes",
             paths=(_KEY,),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.WARNING,
@@ -44,7 +44,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "communication_data_type": "fp32"}',
             '{"train_batch_size": 8, "communication_data_type": "fp16"}',
-            "Gradients travel in fp16 in place of fp32: half the bytes, and sums that are rounded to 11 significant"
+            "Gradients travel in fp16 instead of fp32: half the bytes, and sums that are rounded to 11 significant"
             " bits",
         ),
         Example(
@@ -65,7 +65,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "seq_parallel_communication_data_type": "bf16"}',
             '{"train_batch_size": 8}',
-            "With the sequence parallelism of an `mpu` gradients travel in fp32 in place of bf16; without it nothing"
+            "With the sequence parallelism of an `mpu` gradients travel in fp32 instead of bf16; without it nothing"
             " changes",
             paths=(_SEQUENCE,),
             severity=Severity.WARNING,
@@ -123,7 +123,7 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         effects=_ALL,
         severity=Severity.WARNING,
         message=say(
-            "Gradients travel in {after} in place of {before}{cost}",
+            "Gradients travel in {after} instead of {before}{cost}",
             after=after,
             before=before,
             cost=cost,
@@ -161,10 +161,10 @@ def _of_sequences(pair: Pair) -> Iterator[Explained]:
         _SEQUENCE,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=say("Gradients travel in {after} in place of {before}", after=after, before=before)
+        message=say("Gradients travel in {after} instead of {before}", after=after, before=before)
         if meshed
         else say(
-            "With the sequence parallelism of an `mpu` gradients travel in {after} in place of {before}; without it "
+            "With the sequence parallelism of an `mpu` gradients travel in {after} instead of {before}; without it "
             "nothing changes",
             after=after,
             before=before,

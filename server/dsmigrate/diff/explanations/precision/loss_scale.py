@@ -50,20 +50,20 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + ', "initial_scale_power": 16}}',
             _START + ', "initial_scale_power": 12}}',
-            "The loss scale starts at 4096 in place of 65536: fewer steps are skipped at the start",
+            "The loss scale starts at 4096 instead of 65536: fewer steps are skipped at the start",
             paths=(POWER,),
             severity=Severity.INFO,
         ),
         Example(
             _START + ', "loss_scale_window": 1000}}',
             _START + ', "loss_scale_window": 100}}',
-            "The loss scale doubles after 100 steps without overflow in place of 1000: it meets the limit more often,"
+            "The loss scale doubles after 100 steps without overflow instead of 1000: it meets the limit more often,"
             " and skips a step each time",
         ),
         Example(
             _START + ', "hysteresis": 2}}',
             _START + ', "hysteresis": 1}}',
-            "The loss scale halves at the 1st overflow in place of the 2nd",
+            "The loss scale halves at the 1st overflow instead of the 2nd",
         ),
         Example(
             _START + ', "min_loss_scale": 1}}',
@@ -74,7 +74,7 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 16}}',
             '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 10}}',
-            "The loss scale starts at 1024 in place of 65536: fewer steps are skipped at the start, if Transformers"
+            "The loss scale starts at 1024 instead of 65536: fewer steps are skipped at the start, if Transformers"
             " Trainer turns fp16 on",
             consumer=Consumer.TRANSFORMERS,
         ),
@@ -107,9 +107,7 @@ def _kind(pair: Pair) -> Iterator[Explained]:
     if before is None or after is None:
         return
     if after and before:
-        message = say(
-            "The loss scale stays at {after} in place of {before}", after=number(after), before=number(before)
-        )
+        message = say("The loss scale stays at {after} instead of {before}", after=number(after), before=number(before))
     elif after:
         message = say(
             "The loss scale stays at {fixed}; before it adapted{from_}",
@@ -160,7 +158,7 @@ def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
             before=shown(before),
         )
     return say(
-        "The loss scale starts at {new} in place of {old}: {fewer} steps are skipped at the start",
+        "The loss scale starts at {new} instead of {old}: {fewer} steps are skipped at the start",
         new=new,
         old=old,
         fewer=fewer,
@@ -171,7 +169,7 @@ def _window(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_WINDOW)
     often = say("more") if (after or 0) < (before or 0) else say("less")
     return say(
-        "The loss scale doubles after {after} steps without overflow in place of {before}: it meets the "
+        "The loss scale doubles after {after} steps without overflow instead of {before}: it meets the "
         "limit {often} often, and skips a step each time",
         after=number(after),
         before=number(before),
@@ -184,7 +182,7 @@ def _hysteresis(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of sev
     if (after or 0) < 1:
         return say("The loss scale never falls any more: an overflow that repeats stops training without an error")
     return say(
-        "The loss scale halves at the {nth} overflow in place of the {nth_2}", nth=_nth(after), nth_2=_nth(before)
+        "The loss scale halves at the {nth} overflow instead of the {nth_2}", nth=_nth(after), nth_2=_nth(before)
     )
 
 

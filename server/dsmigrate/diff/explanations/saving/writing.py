@@ -18,10 +18,10 @@ _WRITER = Feature(
     section="checkpoint.writer",
     switch="",
     begins=mark(
-        "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`; below ZeRO 3 its "
+        "Checkpoints are written by DeepSpeed's own writer instead of `torch.save`; below ZeRO 3 its "
         "default, FAST, gives files names that `load_checkpoint` does not find"
     ),
-    ends=mark("Checkpoints are written by `torch.save` again, in place of DeepSpeed's own writer"),
+    ends=mark("Checkpoints are written by `torch.save` again, instead of DeepSpeed's own writer"),
     runs=mark("The writer of checkpoints works otherwise"),
     brief=mark("DeepSpeed's checkpoint writer"),
     advice=mark("Try to load one of its checkpoints before the run depends on them"),
@@ -30,7 +30,7 @@ _STATES = Feature(
     section="datastates_ckpt",
     switch="",
     begins=mark("Checkpoints are written in the background by the package DataStates-LLM, through pinned host memory"),
-    ends=mark("Checkpoints are written by `torch.save` again, in place of the package DataStates-LLM"),
+    ends=mark("Checkpoints are written by `torch.save` again, instead of the package DataStates-LLM"),
     runs=mark("DataStates-LLM writes checkpoints otherwise"),
     brief=mark("DataStates-LLM checkpoints"),
 )
@@ -73,7 +73,7 @@ _STATES = Feature(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"writer": {"type": "PYTHON", "data_parallel": "replica"}}}',
-            "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`",
+            "Checkpoints are written by DeepSpeed's own writer instead of `torch.save`",
             effects=(Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,
         ),

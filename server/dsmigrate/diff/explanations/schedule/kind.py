@@ -27,7 +27,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
     summary="The learning rate follows another schedule, or the config begins or ends to name one.",
     why=(
         "A schedule in the file sets the rate of every optimizer step, for all parameter groups. WarmupDecayLR,"
-        " OneCycle, LRRangeTest and WarmupLR with `warmup_max_lr` put rates of their own in the place of the"
+        " OneCycle, LRRangeTest and WarmupLR with `warmup_max_lr` set rates of their own instead of the"
         " optimizer's. With a schedule in the file one that the script passes to `initialize` is ignored silently."
     ),
     source=(

@@ -51,7 +51,7 @@ def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_prefetch_bucket_size": 5e8}}}}',
-            "About 500 M elements of weights are gathered ahead of their use in place of 50 M: 0.93 GiB in bf16 on each"
+            "About 500 M elements of weights are gathered ahead of their use instead of 50 M: 0.93 GiB in bf16 on each"
             " GPU",
             paths=("zero_optimization.stage3_prefetch_bucket_size",),
             effects=_COSTS,
@@ -112,7 +112,7 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
-            "Prefetching, and nothing else, stops at 300 M gathered elements in place of 1 G: 572 MiB in place of 1.86"
+            "Prefetching, and nothing else, stops at 300 M gathered elements instead of 1 G: 572 MiB instead of 1.86"
             " GiB in bf16",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=_COSTS,
@@ -146,7 +146,7 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_reuse_distance": 1e8}}}}',
-            "About 50 M elements stay gathered from forward to backward in place of 500 M: 95.4 MiB in place of 0.93"
+            "About 50 M elements stay gathered from forward to backward instead of 500 M: 95.4 MiB instead of 0.93"
             " GiB in bf16",
             paths=("zero_optimization.stage3_max_reuse_distance",),
             effects=_COSTS,
@@ -220,7 +220,7 @@ def _stay(count: int, most: int) -> str:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_param_persistence_threshold": 1e6}}}}',
-            "Tensors of up to 1 M elements stay gathered on every GPU in place of 100 k: 1.91 MiB in bf16 each",
+            "Tensors of up to 1 M elements stay gathered on every GPU instead of 100 k: 1.91 MiB in bf16 each",
             paths=("zero_optimization.stage3_param_persistence_threshold",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -292,7 +292,7 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_allgather_sequential": true}}}}',
-            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of 50 M"
+            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use instead of 50 M"
             " elements",
             paths=("zero_optimization.stage3_allgather_sequential",),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
@@ -301,13 +301,13 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
-            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no"
+            "Weights are fetched by an all-reduce of zero-filled buffers instead of a gather: twice the bytes, no"
             " copies",
         ),
         Example(
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
             f"{{{_BF16}}}}}",
-            "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and"
+            "Weights are fetched by gathers instead of an all-reduce of zero-filled buffers: half the bytes, and"
             " copies",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "stage3_allgather_sequential": false}}}}', ""),
@@ -320,7 +320,7 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
         ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else say("fewer")
         message = (
             say(
-                "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of "
+                "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use instead of "
                 "{ahead} elements",
                 ahead=ahead,
             )
@@ -333,12 +333,12 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "stage3_use_all_reduce_for_fetch_params"):
         message = (
             say(
-                "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the "
+                "Weights are fetched by an all-reduce of zero-filled buffers instead of a gather: twice the "
                 "bytes, no copies"
             )
             if on
             else say(
-                "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the "
+                "Weights are fetched by gathers instead of an all-reduce of zero-filled buffers: half the "
                 "bytes, and copies"
             )
         )
