@@ -59,15 +59,21 @@ class Ran:
     def _by_age(self) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
         """Return the findings that no comparison tells: those of the new configs alone, and those of both sides."""
         there = {
-            (outcome.entry.path, finding.code, finding.message)
+            (outcome.entry.path, finding.code, about)
             for outcome in self.outcomes
             if outcome.compared is not None
             for finding in outcome.compared.old.findings
+            for about in (finding.message, finding.path)
         }
         sides: tuple[list[Checked], list[Checked]] = ([], [])
         for entry in self._untold():
             for old, side in enumerate(sides):
-                kept = (one for one in entry.findings if ((entry.name, one.code, one.message) in there) is bool(old))
+                kept = (
+                    one
+                    for one in entry.findings
+                    if there.isdisjoint({(entry.name, one.code, one.message), (entry.name, one.code, one.path)})
+                    is not bool(old)
+                )
                 side.append(replace(entry, findings=tuple(kept)))
         return tuple(sides[0]), tuple(sides[1])
 

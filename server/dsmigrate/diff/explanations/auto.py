@@ -8,6 +8,7 @@ from dsmigrate.diff import findings
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import precision
 from dsmigrate.knowledge import MISSING, Auto, Consumer
@@ -79,13 +80,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
             continue
         effects = effects_of(pair, path)
         numbers = Effect.NUMERICS in effects
+        gone = tuple(_of_absence(pair, change))
         yield pair.says(
             path,
             effects=effects,
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
-            advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
-            found=() if begins or not auto.must_match else tuple(_risks(pair, path)),
+            advice=_advice(change, auto) if begins else _must_match(pair, change, auto) or _left_out(gone),
+            found=() if begins else (*gone, *(_risks(pair, path) if auto.must_match else ())),
             tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
 
@@ -95,6 +97,18 @@ def _risks(pair: Pair, path: str) -> Iterator[Finding]:
     finding = findings.at(pair.new, pair.new.place(path), RuleEffect.RISKY)
     if finding is not None and finding.severity is RuleSeverity.INFO:
         yield finding
+
+
+def _of_absence(pair: Pair, change: Change) -> Iterator[Finding]:
+    """Yield what a rule says of a key that is no longer there."""
+    if change.new is MISSING:
+        for finding in pair.new.view.findings:
+            if pair.new.path_of(finding.path) == change.path and finding.effect not in findings.REJECTS:
+                yield finding
+
+
+def _left_out(gone: tuple[Finding, ...]) -> str:
+    return capital(gone[0].message) if gone else ""
 
 
 def _tally(who: str, *, begins: bool) -> str:

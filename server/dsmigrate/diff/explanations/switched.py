@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import uncapital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.languages import say
@@ -35,7 +36,8 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale_window": 50, "min_loss_scale": 2}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale_window": 50, "min_loss_scale": 2}}',
-            "As `fp16.enabled` changes, 2 keys no longer have an effect: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
+            "As `fp16.enabled` changes, 2 keys no longer have an effect: `fp16.loss_scale_window` and"
+            " `fp16.min_loss_scale`",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -64,7 +66,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins)),
+            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins))
+            + (_what(pair, paths[0]) if begins and len(paths) == 1 else ""),
         )
 
 
@@ -74,6 +77,11 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
     key = side.known.key(path)
     found = unmet(side.context, key, side.place(path)) if key is not None else None
     return "" if found is None else found.path
+
+
+def _what(pair: Pair, path: str) -> str:
+    key = pair.new.known.key(path)
+    return say(": {summary}", summary=uncapital(key.summary.rstrip(".。"))) if key is not None else ""
 
 
 def _named(paths: list[str], *, begins: bool) -> str:

@@ -76,7 +76,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
             '{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1}',
-            "2 samples per optimizer step instead of 32, 1/16 as many, on 1 rank instead of 8; a pass holds",
+            "2 samples per optimizer step instead of 32, 1/16 as many, on 1 rank instead of 8; each GPU holds",
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',

@@ -40,16 +40,16 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}}',
-            "The same 32 samples per optimizer step, 2 in each pass of a GPU instead of 4: twice as many passes;"
-            " ZeRO 2 reduces gradients in every pass",
+            "The same 32 samples per optimizer step, 2 in each micro-batch instead of 4: twice as many micro-batches;"
+            " ZeRO-2 reduces gradients in every micro-batch",
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
         ),
         Example('{"train_batch_size": 32}', '{"train_micro_batch_size_per_gpu": 8}', "", world_size=4),
         Example(
             '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}',
             '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 1}',
-            "The same 16 samples per optimizer step in 1 micro-batch of 16 per GPU instead of 1 micro-batch of 1, on 1 rank instead"
-            " of 16",
+            "The same 16 samples per optimizer step in 1 micro-batch of 16 per GPU instead of 1 micro-batch of 1, on 1"
+            " rank instead of 16",
         ),
         Example('{"train_batch_size": 32}', '{"train_batch_size": 64}', ""),
     ),

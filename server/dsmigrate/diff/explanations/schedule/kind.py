@@ -38,7 +38,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
         Example(
             _ADAM + "}",
             _ADAM + ', "scheduler": ' + _DECAY + "}",
-            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            "The learning rate now follows WarmupDecayLR: 0 → 0.0001 over 100 steps (log), then linearly down until"
             " step 1000; without it the rate stays at 0.0001 unless the script moves it",
             paths=(TYPE, f"{PARAMS}.total_num_steps"),
             effects=(Effect.NUMERICS,),
@@ -47,8 +47,8 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
         Example(
             _ADAM + ', "scheduler": ' + _WARMUP + "}",
             _ADAM + ', "scheduler": ' + _DECAY + "}",
-            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
-            " step 1000; before WarmupLR: 0 → 0.0001 over 100 steps (log), then constant",
+            "The learning rate now follows WarmupDecayLR: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            " step 1000; previously WarmupLR: 0 → 0.0001 over 100 steps (log), then constant",
             paths=(TYPE,),
         ),
         Example(
@@ -62,7 +62,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
         Example(
             _ADAM + "}",
             _ADAM + ', "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, "cycle_max_lr": 1e-3}}}',
-            "The learning rate follows OneCycle now: one rise and fall, then optional decay; cycles beta1 too",
+            "The learning rate now follows OneCycle: one rise and fall, then optional decay; cycles beta1 too",
         ),
         Example(_ADAM + ', "scheduler": ' + _DECAY + "}", _ADAM + ', "scheduler": ' + _DECAY + "}", ""),
     ),
@@ -77,12 +77,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
         paths += [path for name in RATES if pair.change(path := f"optimizer.params.{name}") is not None]
     if after is not None:
         begin = say(
-            "The learning rate follows {course} now: {course_2}",
+            "The learning rate now follows {course}: {course_2}",
             course=_course(pair.new)[0],
             course_2=_course(pair.new)[1],
         )
         rest = (
-            say("before {course}", course=say(": ").join(_course(pair.old)))
+            say("previously {course}", course=say(": ").join(_course(pair.old)))
             if before is not None
             else say("without it {alone}", alone=_alone(pair.old))
         )
