@@ -242,7 +242,7 @@ def test_a_key_with_another_name_is_shown_as_both_files_have_it() -> None:
 
 
 def test_configs_with_one_verdict_share_a_line() -> None:
-    outcomes = tuple(outcome(OLD, NEW, name) for name in ("a.json", "b.json")) + (outcome(OLD, OLD, "c.json"),)
+    outcomes = (*(outcome(OLD, NEW, name) for name in ("a.json", "b.json")), outcome(OLD, OLD, "c.json"))
     rows = [line for line in markdown.render_all(outcomes).splitlines() if line.startswith("- **`")]
     assert rows[0].startswith("- **`a.json`**, **`b.json`**: Changes training: ")
     assert rows[1:] == ["- **`c.json`**: No semantic change"]
