@@ -22,10 +22,14 @@ _SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcomes of a range, and what is found in each config as it is afterwards."""
+    """The outcomes of a range, and what is found in each config as it is afterwards.
+
+    ``before`` is what is found in the old texts, under the new names and with what is around the new ones.
+    """
 
     outcomes: tuple[Outcome, ...]
     checked: tuple[Checked, ...]
+    before: tuple[Checked, ...] = ()
 
     def annotations(self) -> str:
         """Return the workflow commands, findings first."""
@@ -59,10 +63,9 @@ class Ran:
     def _by_age(self) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
         """Return the findings that no comparison tells: those of the new configs alone, and those of both sides."""
         there = {
-            (outcome.entry.path, finding.code, about)
-            for outcome in self.outcomes
-            if outcome.compared is not None
-            for finding in outcome.compared.old.findings
+            (entry.name, finding.code, about)
+            for entry in self.before
+            for finding in entry.findings
             for about in (finding.message, finding.path)
         }
         sides: tuple[list[Checked], list[Checked]] = ([], [])
@@ -97,7 +100,12 @@ def run(revisions: str, folder: Path, diff: DiffSettings, check: CheckSettings, 
         for outcome in outcomes
         if outcome.entry.new is not None
     ]
-    return Ran(outcomes, tuple(_severe(entry) for entry in checked))
+    before = [
+        check_bytes(outcome.entry.new.name, outcome.entry.old.data, outcome.entry.new.folder, check)
+        for outcome in outcomes
+        if outcome.entry.old is not None and outcome.entry.new is not None
+    ]
+    return Ran(outcomes, tuple(_severe(entry) for entry in checked), tuple(before))
 
 
 def _severe(entry: Checked) -> Checked:
