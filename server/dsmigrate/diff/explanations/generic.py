@@ -34,7 +34,7 @@ _LONG = 10_000
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "disable_python_gc": true}',
-            "Switches Python's cyclic garbage collection off while an engine exists: now `true`, before `false` (the"
+            "Switches Python's cyclic garbage collection off while an engine exists: `true` instead of `false` (the"
             " default)",
             paths=("disable_python_gc",),
             effects=(Effect.MEMORY, Effect.SPEED),

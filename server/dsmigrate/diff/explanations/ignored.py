@@ -35,7 +35,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8, "gradient_cliping": 0.5}',
             '{"train_batch_size": 8, "gradient_clipping": 0.5}',
-            "`gradient_cliping` was ignored; the value stands in `gradient_clipping` now, where it counts",
+            "`gradient_cliping` was ignored; the value is now in `gradient_clipping`, where it counts",
             paths=("gradient_cliping",),
         ),
         Example(
@@ -52,7 +52,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8, "offload_optimizer": {"device": "cpu"}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
-            "`offload_optimizer` was ignored; it stands in `zero_optimization.offload_optimizer` now, where it counts",
+            "`offload_optimizer` was ignored; it is now in `zero_optimization.offload_optimizer`, where it counts",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"params": {"lr": 0.1}}}',
@@ -76,7 +76,7 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     if successor:
         same = pair.new.written(successor) == change.old
         return say(
-            "`{name}` was ignored; {word} stands in `{successor}` now, where it counts",
+            "`{name}` was ignored; {word} is now in `{successor}`, where it counts",
             name=name,
             word=say("the value") if same else say("it"),
             successor=successor,

@@ -123,7 +123,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "steps_per_print": 10}',
             '{"train_batch_size": 8, "steps_per_print": 100}',
-            "A progress line every 100 optimizer steps, before every 10",
+            "A progress line every 100 optimizer steps, previously every 10",
             paths=("steps_per_print",),
             effects=(Effect.OBSERVABILITY,),
             severity=Severity.INFO,
@@ -131,7 +131,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "steps_per_print": 1}',
             '{"train_batch_size": 8}',
-            "No progress lines any more, before one every optimizer step",
+            "No progress lines any more, previously one every optimizer step",
         ),
         Example('{"train_batch_size": 8}', '{"train_batch_size": 16}', ""),
     ),
@@ -143,14 +143,14 @@ def explain_interval(pair: Pair) -> Iterator[Explained]:
     before, after = (_often(value) for value in pair.values(_INTERVAL))
     if before and after:
         message = say(
-            "A progress line {after}, before {before}",
+            "A progress line {after}, previously {before}",
             after=after,
             before=_often(pair.old.value(_INTERVAL), short=True),
         )
     elif after:
-        message = say("A progress line {after}, before none", after=after)
+        message = say("A progress line {after}, previously none", after=after)
     elif before:
-        message = say("No progress lines any more, before one {before}", before=before)
+        message = say("No progress lines any more, previously one {before}", before=before)
     else:
         return
     yield pair.says(_INTERVAL, effects=(Effect.OBSERVABILITY,), severity=Severity.INFO, message=message)

@@ -138,7 +138,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "comm_overlap": true}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "comm_overlap": true}}',
-            "Neither config runs as it stands: DeepSpeed has no key `comm_overlap`",
+            "Neither config runs: DeepSpeed has no key `comm_overlap`",
             paths=("zero_optimization.comm_overlap",),
             effects=(Effect.VALIDITY,),
             severity=Severity.WARNING,
@@ -146,7 +146,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 16}}',
             '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 10}}',
-            "Neither config runs as it stands: `loss_scale` in `bf16`: DeepSpeed rejects the config for it",
+            "Neither config runs: `loss_scale` in `bf16`: DeepSpeed rejects the config for it",
             paths=("bf16.loss_scale", "bf16.initial_scale_power"),
         ),
         Example(
@@ -178,8 +178,8 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
         *dict.fromkeys(paths),
         effects=(Effect.VALIDITY,),
         severity=Severity.WARNING,
-        message=say("Neither config runs as it stands: {found}{rest}", found=_text(found[0][1]), rest=rest),
-        brief=say("neither config runs as it stands: {message}", message=gist(found[0][1].message)),
+        message=say("Neither config runs: {found}{rest}", found=_text(found[0][1]), rest=rest),
+        brief=say("neither config runs: {message}", message=gist(found[0][1].message)),
         found=(found[0][1],),
     )
 

@@ -66,7 +66,7 @@ from dsmigrate.languages import say
         Example(
             '{"gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
-            "The file states the batch now, 4 × 2 × world size samples per optimizer step; before it stated none",
+            "The file states the batch now, 4 × 2 × world size samples per optimizer step; previously it stated none",
         ),
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
@@ -104,9 +104,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
-            message=say("The file states the batch now, {samples}; before it stated none", samples=samples)
+            message=say("The file states the batch now, {samples}; previously it stated none", samples=samples)
             if new is not None
-            else say("The file states no batch any more; before it was {samples}", samples=samples),
+            else say("The file states no batch any more; previously it was {samples}", samples=samples),
             brief=say("effective batch {text}", text=new.text)
             if new is not None
             else say("no effective batch in the file"),

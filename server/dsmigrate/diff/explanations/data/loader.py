@@ -88,7 +88,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.INFO,
             message=say(
-                "The curriculum ends after {new_meant} lengths of the data set, before after {old_meant}; so "
+                "The curriculum ends after {new_meant} lengths of the data set, previously after {old_meant}; so "
                 "much is `len()` of its loader",
                 new_meant=shown(change.new_meant),
                 old_meant=shown(change.old_meant),

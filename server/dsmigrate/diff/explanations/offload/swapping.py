@@ -246,11 +246,11 @@ def explain_pipeline(pair: Pair) -> Iterator[Explained]:
 _PIPELINE = {
     "pipeline_read": (
         mark("The states of the next sub-group are read while the CPU updates one"),
-        mark("A sub-group is read before the CPU updates it, no longer beside the update of another"),
+        mark("A sub-group is read before the CPU updates it, no longer during the update of another"),
     ),
     "pipeline_write": (
         mark("The states of a sub-group are written while the CPU updates the next one"),
-        mark("A sub-group is written before the CPU goes on, no longer beside the update of another"),
+        mark("A sub-group is written before the CPU goes on, no longer during the update of another"),
     ),
     "fast_init": (
         mark(

@@ -44,7 +44,9 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
             _ADAM + "}}}", _ADAM + ', "weight_decay": 0.1}}}', "Weights decay now: a step shrinks every one by 0.1 ×"
         ),
         Example(
-            _ADAM + ', "weight_decay": 0.1}}}', _ADAM + "}}}", "Weights no longer decay, before by 0.1 × learning rate"
+            _ADAM + ', "weight_decay": 0.1}}}',
+            _ADAM + "}}}",
+            "Weights no longer decay, previously by 0.1 × learning rate",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.01}}}',
@@ -78,9 +80,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
     elif not after:
         message = (
-            say("Weights no longer decay, before by {was}", was=was)
+            say("Weights no longer decay, previously by {was}", was=was)
             if shrinks
-            else say("Weights no longer decay, before by {was} added to each gradient", was=was)
+            else say("Weights no longer decay, previously by {was} added to each gradient", was=was)
         )
     elif shrinks:
         message = say("A step shrinks every weight by {now} instead of {was}", now=now, was=was)

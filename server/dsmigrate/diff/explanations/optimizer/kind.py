@@ -142,7 +142,8 @@ def _same(pair: Pair, before: Built, after: Built) -> Explained:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if acts else Severity.INFO,
             message=say(
-                "Weight decay is {decay}, before {decay_2}; `{facts_name}` and `{facts_name_2}` are the same otherwise",
+                "Weight decay is {decay}, previously {decay_2}; `{facts_name}` and `{facts_name_2}` are the same"
+                " otherwise",
                 decay=say(after.decay.value),
                 decay_2=say(before.decay.value),
                 facts_name=after.facts.name,

@@ -50,7 +50,7 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + _CYCLE,
             _ADAM + ', "betas": [0.8, 0.99]' + _CYCLE,
-            "Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99",
+            "Does nothing: OneCycle moves beta1 itself and sets beta2 to 0.99",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -63,7 +63,8 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _SGD + "}}}",
             _SGD + ', "momentum": 0.9}}}',
-            "Momentum is 0.9, before none: a gradient goes on acting for about 10 steps, which adds up to 10 times its"
+            "Momentum is 0.9, previously none: a gradient goes on acting for about 10 steps, which adds up to 10"
+            " times its"
             " size",
             paths=(_MOMENTUM,),
         ),
@@ -78,7 +79,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if pair.change(path) is None:
             continue
         if path == _BETAS and all(_cycles(side) for side in (pair.old, pair.new)):
-            message = say("Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99")
+            message = say("Does nothing: OneCycle moves beta1 itself and sets beta2 to 0.99")
             yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
             continue
         message, brief = write(pair)
@@ -139,16 +140,16 @@ def _momentum(pair: Pair) -> tuple[str, str]:
         return "", ""
     was = number(before) if before else say("none")
     if not 0 < after < 1:
-        return say("There is no momentum any more, before {was}: a gradient acts in its own step alone", was=was), say(
-            "no momentum"
-        )
+        return say(
+            "There is no momentum any more, previously {was}: a gradient acts in its own step alone", was=was
+        ), say("no momentum")
     steps = _steps(after)
     facts = _facts(pair.new)
     plain = facts is not None and facts.name == "SGD" and not pair.new.number(f"{PARAMS}.dampening")
     size = say(", which adds up to {steps} times its size", steps=steps) if plain else ""
     return (
         say(
-            "Momentum is {after}, before {was}: a gradient goes on acting for about {steps} steps{size}",
+            "Momentum is {after}, previously {was}: a gradient goes on acting for about {steps} steps{size}",
             after=number(after),
             was=was,
             steps=steps,

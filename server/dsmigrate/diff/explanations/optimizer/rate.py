@@ -16,7 +16,7 @@ from dsmigrate.knowledge import MISSING
 from dsmigrate.languages import mark, say
 
 _KEY = f"{PARAMS}.lr"
-_HALVES = {"muon_lr": mark("of the matrices that Muon updates"), "adam_lr": mark("of what Adam updates beside Muon")}
+_HALVES = {"muon_lr": mark("of the matrices that Muon updates"), "adam_lr": mark("of what Adam updates next to Muon")}
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": '
 
 

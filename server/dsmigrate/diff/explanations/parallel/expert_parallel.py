@@ -67,7 +67,8 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effe
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2}}',
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2},'
             ' "use_data_before_expert_parallelism": true}',
-            "Consecutive ranks hold the same experts now, and tokens travel across; before neighbours exchanged tokens",
+            "Consecutive ranks hold the same experts now, and tokens are sent across; previously neighbours"
+            " exchanged tokens",
             paths=(_ORDER,),
             effects=(Effect.COMMUNICATION, Effect.CHECKPOINT),
         ),
@@ -119,10 +120,11 @@ def _order(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.COMMUNICATION, Effect.CHECKPOINT),
         severity=Severity.WARNING,
         message=say(
-            "Consecutive ranks hold the same experts now, and tokens travel across; before neighbours exchanged tokens"
+            "Consecutive ranks hold the same experts now, and tokens are sent across; previously neighbours"
+            " exchanged tokens"
         )
         if after
-        else say("Neighbouring ranks exchange tokens now; before consecutive ranks held the same experts"),
+        else say("Neighbouring ranks exchange tokens now; previously consecutive ranks held the same experts"),
         advice=say(
             "It concerns models with mixture-of-experts layers alone; all files of a checkpoint must agree on it"
         ),

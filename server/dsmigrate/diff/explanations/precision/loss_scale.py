@@ -37,7 +37,7 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + "}}",
             _START + ', "loss_scale": 128}}',
-            "The loss scale stays at 128; before it adapted, from 65536",
+            "The loss scale stays at 128; previously it adapted, from 65536",
             paths=(DYNAMIC,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -45,7 +45,7 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + ', "loss_scale": 1}}',
             _START + "}}",
-            "The loss scale adapts now, from 65536; before it stayed at 1, which is none",
+            "The loss scale adapts now, from 65536; previously it stayed at 1, which is none",
         ),
         Example(
             _START + ', "initial_scale_power": 16}}',
@@ -68,7 +68,7 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + ', "min_loss_scale": 1}}',
             _START + ', "min_loss_scale": 128}}',
-            "An overflow at the loss scale 128 ends the run, before at 1",
+            "An overflow at the loss scale 128 ends the run, previously at 1",
             severity=Severity.INFO,
         ),
         Example(
@@ -110,13 +110,13 @@ def _kind(pair: Pair) -> Iterator[Explained]:
         message = say("The loss scale stays at {after} instead of {before}", after=number(after), before=number(before))
     elif after:
         message = say(
-            "The loss scale stays at {fixed}; before it adapted{from_}",
+            "The loss scale stays at {fixed}; previously it adapted{from_}",
             fixed=_fixed(after),
             from_=_from(pair, new=False),
         )
     else:
         message = say(
-            "The loss scale adapts now{from_}; before it stayed at {fixed}",
+            "The loss scale adapts now{from_}; previously it stayed at {fixed}",
             from_=_from(pair, new=True),
             fixed=_fixed(before),
         )
@@ -153,7 +153,7 @@ def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     fewer = say("fewer") if (after or 0) < (before or 0) else say("more")
     if not (old.isdecimal() and new.isdecimal()):
         return say(
-            "The loss scale starts at 2 to the power of {after}, before of {before}",
+            "The loss scale starts at 2 to the power of {after}, previously of {before}",
             after=shown(after),
             before=shown(before),
         )
@@ -188,20 +188,20 @@ def _hysteresis(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of sev
 
 def _consecutive(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     if pair.new.is_on(_CONSECUTIVE):
-        return say("Only overflows in a row lower the loss scale now; before single ones added up")
-    return say("Single overflows add up until they lower the loss scale; before only those in a row did")
+        return say("Only overflows in a row lower the loss scale now; previously single ones added up")
+    return say("Single overflows add up until they lower the loss scale; previously only those in a row did")
 
 
 def _least(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_LEAST)
     if pair.new.context.stage in {1, 2, 3}:
         return say(
-            "An overflow at the loss scale {after} ends the run, before at {before}",
+            "An overflow at the loss scale {after} ends the run, previously at {before}",
             after=number(after),
             before=number(before),
         )
     return say(
-        "The loss scale falls no further than {after}, before {before}", after=number(after), before=number(before)
+        "The loss scale falls no further than {after}, previously {before}", after=number(after), before=number(before)
     )
 
 

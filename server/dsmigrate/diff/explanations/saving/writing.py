@@ -53,7 +53,7 @@ _STATES = Feature(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"tag_validation": "Fail"}}',
-            "Ranks that save under different tags stop the run now, before a warning was logged",
+            "Ranks that save under different tags stop the run now, previously a warning was logged",
             paths=(_TAGS,),
             effects=(Effect.CHECKPOINT,),
             severity=Severity.INFO,
@@ -68,7 +68,7 @@ _STATES = Feature(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"checkpoint_serialization": false}}',
-            "Checkpoint files get the older pickle format of torch, before zip: both load",
+            "Checkpoint files get the older pickle format of torch, previously zip: both load",
         ),
         Example(
             '{"train_batch_size": 8}',
@@ -95,7 +95,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 effects=(Effect.CHECKPOINT,),
                 severity=Severity.INFO,
                 message=say(
-                    "Ranks that save under different tags {new} now, before {old}", new=say(new[0]), old=say(old[1])
+                    "Ranks that save under different tags {new} now, previously {old}", new=say(new[0]), old=say(old[1])
                 ),
             )
     for path, on, off, severity in _SWITCHES:
@@ -109,14 +109,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
 _ENDS = {
     "FAIL": (mark("stop the run"), mark("they stopped the run")),
     "WARN": (mark("get a warning in the log"), mark("a warning was logged")),
-    "IGNORE": (mark("go unnoticed"), mark("nobody noticed")),
+    "IGNORE": (mark("go unnoticed"), mark("went unnoticed")),
 }
 _SWITCHES = (
     (
         _ZIP,
-        mark("Checkpoint files get the zip format of torch, before its older pickle format: both load"),
+        mark("Checkpoint files get the zip format of torch, previously its older pickle format: both load"),
         mark(
-            "Checkpoint files get the older pickle format of torch, before zip: both load, but only zip can be mapped"
+            "Checkpoint files get the older pickle format of torch, previously zip: both load, but only zip can be"
+            " mapped"
         ),
         Severity.INFO,
     ),
@@ -124,7 +125,7 @@ _SWITCHES = (
         _LOCAL,
         mark("Every node writes the weights and the files of its own ranks now, for storage that nodes do not share"),
         mark(
-            "One rank writes the weights for all nodes now, which have to share storage; before every node "
+            "One rank writes the weights for all nodes now, which have to share storage; previously every node "
             "wrote its own"
         ),
         Severity.WARNING,

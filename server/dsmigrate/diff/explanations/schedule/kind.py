@@ -55,7 +55,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
             '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto",'
             ' "warmup_num_steps": "auto"}}}',
             '{"train_batch_size": 8}',
-            "The file names no schedule any more, before WarmupLR: warm-up, then constant, with numbers from"
+            "The file names no schedule any more, previously WarmupLR: warm-up, then constant, with numbers from"
             " Transformers Trainer; without it the Trainer makes one",
             consumer=Consumer.TRANSFORMERS,
         ),
@@ -92,7 +92,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             else say("schedule {after_name}", after_name=after.name)
         )
     else:
-        begin = say("The file names no schedule any more, before {course}", course=say(": ").join(_course(pair.old)))
+        begin = say(
+            "The file names no schedule any more, previously {course}", course=say(": ").join(_course(pair.old))
+        )
         rest = say("without it {alone}", alone=_alone(pair.new))
         brief = say("no schedule in the file")
     yield pair.says(

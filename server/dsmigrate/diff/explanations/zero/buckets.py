@@ -138,7 +138,7 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
     takes = say(": {size} on each GPU", size=size) if size else ""
     if stage == 3:
         message = (
-            say("Gathers of weights and reductions of gradients run beside the computation")
+            say("Gathers of weights and reductions of gradients overlap computation")
             if move.after
             else say(
                 "Gathers and reductions wait for computation and computation for them, so that prefetching hides "

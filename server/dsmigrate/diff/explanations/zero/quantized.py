@@ -45,7 +45,7 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "zero_quantized_gradients": true}}}}',
-            "On several nodes gradients travel in 4 bits instead of a reduce-scatter, and are rounded twice; on one"
+            "On several nodes gradients are sent in 4 bits instead of a reduce-scatter, and are rounded twice; on one"
             " node nothing changes",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "zero_quantized_weights": false}}}}', ""),
@@ -78,7 +78,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "zero_quantized_gradients"):
         message = (
             say(
-                "On several nodes gradients travel in 4 bits instead of a reduce-scatter, and are rounded "
+                "On several nodes gradients are sent in 4 bits instead of a reduce-scatter, and are rounded "
                 "twice; on one node nothing changes"
             )
             if on
