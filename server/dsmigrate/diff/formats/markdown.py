@@ -67,9 +67,9 @@ def render_all(
     head = [*((MARKER,) if marker else ()), say("## DeepSpeed configs"), ""]
     if not outcomes:
         return "\n".join((*head, say("No DeepSpeed config is changed."))) + "\n"
-    groups = _alike(outcomes)
     rows = _rows(outcomes)
-    body = [_section(group, show_all=show_all, link=link) for group in groups]
+    told = [(group, _section(group, show_all=show_all, link=link)) for group in _alike(outcomes)]
+    groups, body = [group for group, section in told if section], [section for _, section in told if section]
     text = "\n".join((*head, *rows, *body)) + "\n"
     left = 0
     while limit is not None and len(text) > limit and body:

@@ -82,7 +82,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             course_2=_course(pair.new)[1],
         )
         rest = (
-            say("previously {course}", course=say(": ").join(_course(pair.old)))
+            say("previously {course}", course=say(": ").join(_of_file(pair.old)))
             if before is not None
             else say("without it {alone}", alone=_alone(pair.old))
         )
@@ -107,7 +107,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
 
 
 def _course(side: Side) -> tuple[str, str]:
-    """Return the name of a schedule and what it does."""
+    """Return the name of a schedule and what it does, with who fills in its numbers."""
+    name, course = _of_file(side)
+    if not described(side) or course == described(side):
+        return name, course
+    return name, course + say(", with numbers from {consumer}", consumer=side.context.consumer.title)
+
+
+def _of_file(side: Side) -> tuple[str, str]:
     facts = built(side)
     assert facts is not None  # noqa: S101 - asked of a side that has one
     course = described(side)
@@ -115,8 +122,7 @@ def _course(side: Side) -> tuple[str, str]:
         return facts.name, course
     key = side.known.key(TYPE)
     summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".。")
-    who = say(", with numbers from {consumer}", consumer=side.context.consumer.title) if course else ""
-    return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
+    return facts.name, f"{summary[:1].lower()}{summary[1:]}"
 
 
 def _alone(side: Side) -> str:
