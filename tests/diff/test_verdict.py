@@ -84,8 +84,9 @@ def test_that_a_key_has_no_effect_is_not_said_where_more_is_said_of_it() -> None
     assert "without effect" not in result.verdict
     batch = '{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "bf16": {"enabled": true}}'
     gone = compare_views(view(batch, consumer=trainer), view('{"bf16": {"enabled": true}}', consumer=trainer))
-    (one,) = gone.explained
-    assert {"train_batch_size", "train_micro_batch_size_per_gpu"} <= set(one.paths)
+    assert gone.explained[0].code == "DF110"
+    assert {"train_batch_size", "train_micro_batch_size_per_gpu"} <= set(gone.explained[0].paths)
+    assert not [one for one in gone.explained if one.severity is Severity.NONE]
 
 
 def test_a_section_that_is_refused_is_told_once_with_its_keys() -> None:
