@@ -114,9 +114,7 @@ def test_one_value_is_not_values() -> None:
 def test_that_neither_config_runs_comes_first() -> None:
     old = '{"train_batch_size": 8, "bf16": {"enabled": true, "loss_scale": 0}, "zero_optimization": {"stage": 2}}'
     result = compare_views(view(old), view(old.replace("2", "3")))
-    assert result.verdict.startswith(
-        "Neither config runs: `loss_scale` in `bf16`: DeepSpeed rejects the config for it"
-    )
+    assert result.verdict.startswith("Neither config runs: `loss_scale` in `bf16`: DeepSpeed rejects the config for it")
     assert "ZeRO-2 → ZeRO-3" in result.verdict
 
 

@@ -37,10 +37,15 @@ def compare_views(
 
 
 def _once(found: Iterable[Explained]) -> Iterator[Explained]:
-    """Yield what is said, without "no effect" for keys of which something else is said."""
+    """Yield what is said, without "no effect" for keys of which is said what their change does."""
     every = list(found)
-    told = {path for said in every if said.severity is not Severity.NONE for path in said.paths}
+    told = {path for said in every if not (said.severity is Severity.NONE or _is_flaw(said)) for path in said.paths}
     yield from (said for said in every if said.severity is not Severity.NONE or not told.issuperset(said.paths))
+
+
+def _is_flaw(said: Explained) -> bool:
+    """Return whether it is about what is wrong with the new config, as the old one may have been, and breaks nothing."""
+    return said.effects == (Effect.VALIDITY,) and said.severity is Severity.WARNING
 
 
 def _tells(said: Explained) -> bool:

@@ -50,7 +50,7 @@ _WITH_TIMERS = {
         Example(
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 1}}',
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 10, "detailed": false}}',
-            "`flops_profiler` stays on, with `detailed` `false` instead of `true` and `profile_step` `10` in place",
+            "`flops_profiler` stays on, with `detailed` `false` instead of `true` and `profile_step` `10` instead",
         ),
         Example(
             '{"train_batch_size": 8, "wall_clock_breakdown": false}',

@@ -122,8 +122,10 @@ def _is_named_so(path: str, written: str) -> bool:
 
 
 def _written_out(pair: Pair, path: str, change: Change) -> str:
-    if path in pair.old.given or change.new_meant is UNKNOWN or pair.old.known.default(path) is None:
+    if path in pair.old.given or change.new_meant is UNKNOWN:
         return say("DeepSpeed takes the same value without the key")
     if path in {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}:
         return say("{value} is what DeepSpeed computes from the other batch keys", value=shown(change.new))
+    if pair.old.known.default(path) is None:
+        return say("DeepSpeed takes the same value without the key")
     return say("The default is the same, so writing it changes nothing")

@@ -33,7 +33,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 64}',
             '{"train_batch_size": 128}',
-            "128 samples per optimizer step instead of 64, twice as many",
+            "An optimizer step takes 128 samples instead of 64, twice as many",
             paths=("train_batch_size",),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -41,26 +41,26 @@ from dsmigrate.languages import say
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}',
-            "4 × 8 × world size samples per optimizer step instead of 4 × 2 × world size, 4 times as many",
+            "An optimizer step takes 4 × 8 × world size samples instead of 4 × 2 × world size, 4 times as many",
             paths=("gradient_accumulation_steps",),
             effects=(Effect.NUMERICS, Effect.SPEED),
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}',
-            "128 samples per optimizer step instead of 32, 4 times as many",
+            "An optimizer step takes 128 samples instead of 32, 4 times as many",
             world_size=4,
         ),
         Example(
             '{"train_batch_size": 32}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
-            "4 × 2 × world size samples per optimizer step instead of 32: the same on 4 ranks alone",
+            "An optimizer step takes 4 × 2 × world size samples instead of 32: the same on 4 ranks alone",
             paths=("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
         ),
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}',
             '{"train_batch_size": 30, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}',
-            "30 samples per optimizer step instead of 32, 0.938 times as many",
+            "An optimizer step takes 30 samples instead of 32, 0.938 times as many",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -76,7 +76,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
             '{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1}',
-            "2 samples per optimizer step instead of 32, 1/16 as many, on 1 rank instead of 8; each GPU holds",
+            "An optimizer step takes 2 samples instead of 32, 1/16 as many, on 1 rank instead of 8; each GPU holds",
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
@@ -128,7 +128,7 @@ def _is_open(pair: Pair, old: Effective, new: Effective) -> bool:
 
 def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective) -> Explained:
     many = ratio(old, new)
-    message = say("{text} samples per optimizer step instead of {text_2}", text=new.text, text_2=old.text)
+    message = say("An optimizer step takes {text} samples instead of {text_2}", text=new.text, text_2=old.text)
     brief = say("effective batch {text} → {text_2}", text=old.text, text_2=new.text)
     advice = ""
     if many is not None:
