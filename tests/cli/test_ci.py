@@ -273,7 +273,8 @@ def test_findings_of_both_sides_are_apart_and_each_is_said_once(pull: Run, githu
     files = ("a_ds_config.json", "b_ds_config.json")
     base = pull.repository.commit(dict.fromkeys(files, noted))
     changed = noted.replace("8,", "16,")
-    pull.event(pull.repository.commit({**dict.fromkeys(files, changed), "c_ds_config.json": noted}), base=base)
+    other = '{"train_batch_size": 4,\n"optimizer": {"type": "SGD", "eps": 1}}'
+    pull.event(pull.repository.commit({**dict.fromkeys(files, changed), "c_ds_config.json": other}), base=base)
     assert run(["ci", "github"]) == 0
     body = github.comments[0]["body"]
     assert body.count("`eps` in `optimizer`") == 2

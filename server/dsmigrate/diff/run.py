@@ -44,7 +44,7 @@ def _once(found: Iterable[Explained]) -> Iterator[Explained]:
 
 
 def _is_flaw(said: Explained) -> bool:
-    """Return whether it is about what is wrong with the new config, as the old one may have been, and breaks nothing."""
+    """Return whether it is about what is wrong with the new config without breaking it."""
     return said.effects == (Effect.VALIDITY,) and said.severity is Severity.WARNING
 
 
