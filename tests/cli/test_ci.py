@@ -264,8 +264,25 @@ def test_an_added_config_that_deepspeed_rejects_is_said_to_be(pull: Run, github:
     assert run(["ci", "github"]) == 1
     body = github.comments[0]["body"]
     assert "- **`new/ds_config.json`**: The config is added: ZeRO-2 · fp32 · batch 8. DeepSpeed rejects it" in body
-    assert "<details open><summary>1 finding in these configs besides</summary>" in body
+    assert "<details open><summary>1 new finding</summary>" in body
     assert "- **error** [DS101]" in body
+
+
+def test_findings_of_both_sides_are_apart_and_each_is_said_once(pull: Run, github: Github) -> None:
+    noted = STAGE_2.replace("{\n", '{\n  "optimizer": {"type": "Adam", "eps": 1e-6},\n', 1)
+    files = ("a_ds_config.json", "b_ds_config.json")
+    base = pull.repository.commit(dict.fromkeys(files, noted))
+    changed = noted.replace("8,", "16,")
+    other = '{"train_batch_size": 4,\n"optimizer": {"type": "SGD", "eps": 1}}'
+    pull.event(pull.repository.commit({**dict.fromkeys(files, changed), "c_ds_config.json": other}), base=base)
+    assert run(["ci", "github"]) == 0
+    body = github.comments[0]["body"]
+    assert body.count("`eps` in `optimizer`") == 2
+    new, before = body.partition("<summary>1 finding that was there before</summary>")[::2]
+    assert "<summary>1 new finding</summary>" in new
+    assert "`c_ds_config.json` line 2" in new
+    assert "`a_ds_config.json` line 2" in before
+    assert "`b_ds_config.json` line 2" in before
 
 
 def test_only_what_the_pull_request_adds_counts_and_the_base_may_have_moved_on(pull: Run, capsys: Captured) -> None:

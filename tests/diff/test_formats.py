@@ -234,15 +234,40 @@ def test_a_key_with_another_name_is_shown_as_both_files_have_it() -> None:
     assert one.compared is not None
     lines = ["".join(piece for piece, _ in line) for line in text.render(one.compared, show_all=True)]
     assert '  zero_optimization.cpu_offload → zero_optimization.offload_optimizer.device: true → "cpu"' in lines
-    assert '`zero_optimization.offload_optimizer.device`: `true` → `"cpu"`' in markdown.render_all((one,))
+    renamed = '`zero_optimization.cpu_offload` → `zero_optimization.offload_optimizer.device`: `true` → `"cpu"`'
+    assert renamed in markdown.render_all((one,))
+    short = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "prefetch_bucket_size": 5}}'
+    text_ = markdown.render_all((outcome(short, short.replace("prefetch", "stage3_prefetch")),))
+    assert "`zero_optimization.prefetch_bucket_size` → `zero_optimization.stage3_prefetch_bucket_size`: `5`\n" in text_
+
+
+def test_configs_with_one_verdict_share_a_line() -> None:
+    outcomes = (*(outcome(OLD, NEW, name) for name in ("a.json", "b.json")), outcome(OLD, OLD, "c.json"))
+    rows = [line for line in markdown.render_all(outcomes).splitlines() if line.startswith("- **`")]
+    assert rows[0].startswith("- **`a.json`**, **`b.json`**: Changes training: ")
+    assert rows[1:] == ["- **`c.json`**: No semantic change"]
+
+
+def test_keys_of_which_the_same_is_said_stand_under_one_sentence() -> None:
+    old = '{"train_batch_size": 8, "gradient_clipping": 0.5, "fp16": {"enabled": true}}'
+    written = ', "hysteresis": 2, "loss_scale": 0, "min_loss_scale": 1}'
+    report = markdown.render_all((outcome(old, old.replace("0.5", "1.5").replace("true}", f"true{written}")),))
+    assert report.count("writing it changes nothing") == 1
+    assert "<summary>3 without effect</summary>" in report
+    assert report.count("  - `fp16.") == 3
+
+
+def test_what_does_nothing_is_folded_once_where_nothing_else_is_said() -> None:
+    report = markdown.render_all((outcome('{"train_batch_size": 8}', '{"train_batch_size": 8, "_note": 1}'),))
+    assert report.count("<details") == report.count("<summary") == 1
 
 
 def test_counts_agree_with_their_nouns() -> None:
     old = '{"train_batch_size": 8, "gradient_clipping": 0.5, "steps_per_print": 10}'
     single = markdown.render_all((outcome(old, old.replace("0.5", "1.5").replace("10", "20")),))
-    assert "1 wants a look, 1 other effect<" in single
+    assert "1 needs review, 1 other effect<" in single
     two = old.replace('"train_batch_size": 8', '"train_batch_size": 16').replace("0.5", "1.5")
-    assert "2 want a look<" in markdown.render_all((outcome(old, two),))
+    assert "2 need review<" in markdown.render_all((outcome(old, two),))
 
 
 def test_what_is_about_an_unknown_key_that_stays_stands_at_its_line() -> None:

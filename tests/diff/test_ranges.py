@@ -62,7 +62,7 @@ def test_each_side_is_of_the_release_that_its_commit_pins(repository: Repository
     assert (outcome.compared.old.known.version, outcome.compared.new.known.version) == ("0.16.4", "0.19.8")
     assert outcome.compared.why_version == f"pinned in {file}"
     messages = [said.message for said in outcome.compared.result.explained if said.code == "DF301"]
-    assert messages == ["Gradients are clipped to the norm 0.5; before they were not"]
+    assert messages == ["Gradients are clipped to the norm 0.5; previously they were not"]
 
 
 def test_the_report_says_both_releases(repository: Repository, capsys: Captured) -> None:

@@ -33,7 +33,7 @@ def test_a_page_shows_the_change_and_what_is_said_of_it() -> None:
     item = next(item for item in every_explanation() if item.code == "DF301")
     text = page(item)
     assert ' {\n   "train_batch_size": 8,\n-  "gradient_clipping": 1.0\n+  "gradient_clipping": 0.5\n }' in text
-    assert "> **warning: numerics.** Gradients are clipped to the norm 0.5 in place of 1.0.\n" in text
+    assert "> **warning: numerics.** Gradients are clipped to the norm 0.5 instead of 1.0.\n" in text
     assert "DeepSpeed 0.19.2 → newest:" in text
 
 

@@ -11,7 +11,7 @@ from dsmigrate.checking.job import Checked, check_bytes
 from dsmigrate.diff.changed import Outcome
 from dsmigrate.diff.formats import github, markdown
 from dsmigrate.diff.ranges import compare_range
-from dsmigrate.rules import Severity
+from dsmigrate.rules import Finding, Severity
 from dsmigrate.settings.check import CheckSettings
 from dsmigrate.settings.diff import DiffSettings
 
@@ -22,10 +22,14 @@ _SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcomes of a range, and what is found in each config as it is afterwards."""
+    """The outcomes of a range, and what is found in each config as it is afterwards.
+
+    ``before`` is what is found in the old texts, under the new names and with what is around the new ones.
+    """
 
     outcomes: tuple[Outcome, ...]
     checked: tuple[Checked, ...]
+    before: tuple[Checked, ...] = ()
 
     def annotations(self) -> str:
         """Return the workflow commands, findings first."""
@@ -33,25 +37,48 @@ class Ran:
 
     def report(self, *, link: markdown.Link | None = None, marker: bool = False, limit: int | None = None) -> str:
         """Return the report as Markdown: comparisons, then findings; at most ``limit`` characters."""
-        found = _findings(self._untold(), link)
+        found = _findings(*self._by_age(), link)
         room = None if limit is None else limit - len(found)
         return markdown.render_all(self.outcomes, link=link, marker=marker, limit=room) + found
 
     def _untold(self) -> tuple[Checked, ...]:
-        """Return the findings that no comparison tells."""
-        told = {
-            (outcome.entry.path, finding.code, finding.start)
-            for outcome in self.outcomes
-            if outcome.compared is not None
-            for said in outcome.compared.result.explained
-            for finding in said.found
-        }
+        """Return the findings that no comparison tells, be it in the same words."""
+        told: set[tuple[str, object, object]] = set()
+        for outcome in self.outcomes:
+            for said in outcome.compared.result.explained if outcome.compared is not None else ():
+                told.add((outcome.entry.path, said.message, None))
+                told |= {(outcome.entry.path, finding.code, finding.start) for finding in said.found}
         return tuple(
             replace(
-                entry, findings=tuple(one for one in entry.findings if (entry.name, one.code, one.start) not in told)
+                entry,
+                findings=tuple(
+                    one
+                    for one in entry.findings
+                    if told.isdisjoint({(entry.name, one.code, one.start), (entry.name, one.message, None)})
+                ),
             )
             for entry in self.checked
         )
+
+    def _by_age(self) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
+        """Return the findings that no comparison tells: those of the new configs alone, and those of both sides."""
+        there = {
+            (entry.name, finding.code, about)
+            for entry in self.before
+            for finding in entry.findings
+            for about in (finding.message, finding.path)
+        }
+        sides: tuple[list[Checked], list[Checked]] = ([], [])
+        for entry in self._untold():
+            for old, side in enumerate(sides):
+                kept = (
+                    one
+                    for one in entry.findings
+                    if there.isdisjoint({(entry.name, one.code, one.message), (entry.name, one.code, one.path)})
+                    is not bool(old)
+                )
+                side.append(replace(entry, findings=tuple(kept)))
+        return tuple(sides[0]), tuple(sides[1])
 
     def exit_code(self, fail_on: str) -> int:
         """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
@@ -73,23 +100,33 @@ def run(revisions: str, folder: Path, diff: DiffSettings, check: CheckSettings, 
         for outcome in outcomes
         if outcome.entry.new is not None
     ]
-    return Ran(outcomes, tuple(_severe(entry) for entry in checked))
+    before = [
+        check_bytes(outcome.entry.new.name, outcome.entry.old.data, outcome.entry.new.folder, check)
+        for outcome in outcomes
+        if outcome.entry.old is not None and outcome.entry.new is not None
+    ]
+    return Ran(outcomes, tuple(_severe(entry) for entry in checked), tuple(before))
 
 
 def _severe(entry: Checked) -> Checked:
     return replace(entry, findings=tuple(found for found in entry.findings if found.severity in _CHECKED))
 
 
-def _findings(checked: Sequence[Checked], link: markdown.Link | None) -> str:
-    rows = [
-        f"- **{found.severity.value}** {markdown.finding(entry, found, link)}"
-        for entry in checked
-        for found in entry.findings
-    ]
-    if not rows:
+def _findings(new: Sequence[Checked], before: Sequence[Checked], link: markdown.Link | None) -> str:
+    return _folded("new finding", new, link) + _folded("finding that was there before", before, link)
+
+
+def _folded(what: str, checked: Sequence[Checked], link: markdown.Link | None) -> str:
+    """Return findings as a list that is folded away unless one is an error; each message once, with its places."""
+    groups: dict[tuple[str, str], list[tuple[Checked, Finding]]] = {}
+    for entry in checked:
+        for found in entry.findings:
+            groups.setdefault((found.code, found.message), []).append((entry, found))
+    if not groups:
         return ""
+    rows = [f"- **{places[0][1].severity.value}** {markdown.finding(places, link)}" for places in groups.values()]
     more = [f"- {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    title = f"{len(rows)} {'finding' if len(rows) == 1 else 'findings'} in these configs besides"
-    opened = any(found.severity is Severity.ERROR for entry in checked for found in entry.findings)
+    title = f"{len(rows)} {what if len(rows) == 1 else what.replace('finding', 'findings').replace('was', 'were')}"
+    opened = any(found.severity is Severity.ERROR for places in groups.values() for _, found in places)
     begin = f"\n<details{' open' if opened else ''}><summary>{title}</summary>"
     return "\n".join((begin, "", *rows[:_SHOWN], *more, "", "</details>", ""))

@@ -34,7 +34,7 @@ class Severity(enum.Enum):
     """How much it matters for whoever reviews it, from most to least.
 
     BREAKING: it no longer runs, checkpoints no longer load, or training becomes another one. WARNING: training or its
-    demands change in a way that wants a look. INFO: it does something that needs no look. NONE: it does nothing.
+    requirements change in a way that needs review. INFO: it does something that does not. NONE: it does nothing.
     """
 
     BREAKING = "breaking"

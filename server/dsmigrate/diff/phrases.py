@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -59,6 +60,11 @@ def factor(ratio: Fraction) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: "a, b and c"."""
     return say(" and ").join(filter(None, (say(", ").join(words[:-1]), words[-1]))) if words else ""
+
+
+def gist(message: str) -> str:
+    """Return what a message says first, without the advice and the remarks behind its first semicolon."""
+    return re.split("; |；", message, maxsplit=1)[0]
 
 
 def uncapital(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from dsmigrate.diff import compare
 from dsmigrate.diff.model import Effect, Explained, Result, Severity
@@ -32,8 +32,20 @@ def compare_views(
         pair.found.update(finding for one in said for finding in one.found)
         pair.mentioned.update(path for one in said for path in one.paths)
         pair.claimed.update(path for one in said if _tells(one) for path in one.paths)
-    ordered = tuple(sorted((said for said in found if takes(said.code)), key=_importance))
+    ordered = tuple(sorted(_once(said for said in found if takes(said.code)), key=_importance))
     return Result(dict(pair.changes), ordered, verdict(pair, ordered))
+
+
+def _once(found: Iterable[Explained]) -> Iterator[Explained]:
+    """Yield what is said, without "no effect" for keys of which is said what their change does."""
+    every = list(found)
+    told = {path for said in every if not (said.severity is Severity.NONE or _is_flaw(said)) for path in said.paths}
+    yield from (said for said in every if said.severity is not Severity.NONE or not told.issuperset(said.paths))
+
+
+def _is_flaw(said: Explained) -> bool:
+    """Return whether it is about what is wrong with the new config without breaking it."""
+    return said.effects == (Effect.VALIDITY,) and said.severity is Severity.WARNING
 
 
 def _tells(said: Explained) -> bool:

@@ -77,7 +77,9 @@ def _is_cost(said: Explained) -> bool:
 
 
 def _breaks(found: _Said) -> list[str]:
-    return [say("Breaks the config: {named}", named=_named(found, most=1))]
+    names = _names(found)
+    more = say(" (and {more} more)", more=len(names) - 1) if len(names) > 1 else ""
+    return [say("Breaks the config: {named}", named=names[0] + more)]
 
 
 def _training(found: _Said) -> list[str]:
@@ -95,10 +97,12 @@ def _broken_anyway(found: _Said) -> list[str]:
 def _costs(found: _Said) -> list[str]:
     """Return a sentence for each thing with a name of its own, and one for the rest."""
     named = list(dict.fromkeys(_capital(said.brief) for said in found if said.brief))
-    unnamed = {effect for said in found if not said.brief for effect in said.effects}
+    told = {effect for said in found if said.brief for effect in said.effects}
+    unnamed = {effect for said in found if not said.brief for effect in said.effects} - told
     touched = [say(effect.value) for effect in _COSTS if effect in unnamed]
-    more = [say("{number} more of this kind", number=len(named) - _MOST)] if len(named) > _MOST else []
-    return [*named[:_MOST], *more, *([say("Touches {listed}", listed=_listed(touched))] if touched else [])]
+    most = _MOST + (len(named) == _MOST + 1)  # the last one takes no more room than its number
+    more = [say("{number} more of this kind", number=len(named) - most)] if len(named) > most else []
+    return [*named[:most], *more, *([say("Touches {listed}", listed=_listed(touched))] if touched else [])]
 
 
 def _tallies(found: _Said) -> list[str]:
@@ -132,10 +136,14 @@ _SENTENCES: tuple[tuple[Callable[[Explained], bool], Callable[[_Said], list[str]
 """The sentences in their order: what each one takes of what is left, and how it says it."""
 
 
-def _named(said: _Said, *, most: int = _MOST) -> str:
-    names = list(dict.fromkeys(one.brief or f"`{one.paths[0]}`" for one in said))
-    more = len(names) - most
-    return say(", ").join(names[:most]) + (say(" and {more} more", more=more) if more > 0 else "")
+def _named(said: _Said) -> str:
+    names = _names(said)
+    more = len(names) - _MOST
+    return say(", ").join(names[:_MOST]) + (say(" and {more} more", more=more) if more > 0 else "")
+
+
+def _names(said: _Said) -> list[str]:
+    return list(dict.fromkeys(one.brief or f"`{one.paths[0]}`" for one in said))
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def _batch(context: Context) -> str:
 
 
 def _decided(context: Context) -> str:
-    """Return what decides about the batch in place of the three keys; "" for nothing."""
+    """Return what decides about the batch instead of the three keys; "" for nothing."""
     by = computed_elsewhere(context)
     if by:
         return say("batch by {by}", by=by)

@@ -32,7 +32,7 @@ class Mending(ABC, Generic[_Where]):
         return self.fix(title, lambda path: editing.rename(self.document, path, name), where, safe=safe)
 
     def replace(self, where: _Where | Path, value: object, title: str, *, safe: bool) -> Fix:
-        """Return the fix that puts another value in place of a member's."""
+        """Return the fix that sets another value instead of a member's."""
         return self.fix(title, lambda path: editing.replace(self.document, path, value), where, safe=safe)
 
     def move(self, where: _Where | Path, target: Path, title: str, *, safe: bool) -> Fix:

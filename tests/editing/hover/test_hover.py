@@ -205,7 +205,7 @@ def test_another_name_is_explained_by_the_first_one() -> None:
 def test_keys_that_no_release_knows_say_so_with_the_nearest() -> None:
     assert paragraphs('{"gradient_clip|ing": 1}') == [
         "No DeepSpeed release since 0.9 reads a key `gradient_cliping` at the top level.",
-        "It is swallowed without a word, and does nothing.",
+        "It is silently ignored.",
         "Near it: `gradient_clipping`.",
     ]
     assert paragraphs('{"zero_optimization": {"stag|": 1}}') == [

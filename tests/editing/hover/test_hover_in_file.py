@@ -113,7 +113,7 @@ def here(text: str, settings: Settings | None = None) -> str:
             [
                 "Effective batch: 8.",
                 "`train_micro_batch_size_per_gpu` is left out: DeepSpeed takes 8 / (2 × world size).",
-                "ZenFlow puts its update interval in place of the accumulation: 4.",
+                "ZenFlow replaces the accumulation by its update interval: 4.",
             ],
         ),
     ],

@@ -8,6 +8,7 @@ from dsmigrate.diff import findings
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import precision
 from dsmigrate.knowledge import MISSING, Auto, Consumer
@@ -23,7 +24,7 @@ from dsmigrate.rules.context import TYPED
     "auto",
     summary="A value of the file becomes one that the consumer fills in, or the other way round.",
     why=(
-        'Transformers and Accelerate put their own values in the place of "auto", some whatever the file says. Whether'
+        'Transformers and Accelerate replace "auto" with their own values, some whatever the file says. Whether'
         " the value changes thereby depends on the script and its arguments; what is certain is who decides it."
     ),
     source=(
@@ -34,7 +35,7 @@ from dsmigrate.rules.context import TYPED
         Example(
             '{"train_batch_size": 8, "gradient_clipping": 1.0}',
             '{"train_batch_size": 8, "gradient_clipping": "auto"}',
-            "Transformers Trainer fills it in now, from TrainingArguments.max_grad_norm; before it was `1`",
+            "Now filled in by Transformers Trainer from TrainingArguments.max_grad_norm, previously `1`",
             paths=("gradient_clipping",),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -43,13 +44,13 @@ from dsmigrate.rules.context import TYPED
         Example(
             '{"train_micro_batch_size_per_gpu": "auto"}',
             '{"train_micro_batch_size_per_gpu": 4}',
-            "It is `4` now; before Transformers Trainer filled it in, from TrainingArguments.per_device_train_batch",
+            "Now `4`, previously filled in by Transformers Trainer from TrainingArguments.per_device_train_batch",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
-            "It is `true` now; before Transformers Trainer filled it in, from TrainingArguments.bf16 or bf16_full_eval;"
+            "Now `true`, previously filled in by Transformers Trainer from TrainingArguments.bf16 or bf16_full_eval;"
             " if it was off, weights, activations and gradients become bf16, with fp32 master weights in the optimizer",
             consumer=Consumer.TRANSFORMERS,
         ),
@@ -79,13 +80,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
             continue
         effects = effects_of(pair, path)
         numbers = Effect.NUMERICS in effects
+        gone = tuple(_of_absence(pair, change))
         yield pair.says(
             path,
             effects=effects,
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
-            advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
-            found=() if begins or not auto.must_match else tuple(_risks(pair, path)),
+            advice=_advice(change, auto) if begins else _must_match(pair, change, auto) or _left_out(gone),
+            found=() if begins else (*gone, *(_risks(pair, path) if auto.must_match else ())),
             tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
 
@@ -97,11 +99,23 @@ def _risks(pair: Pair, path: str) -> Iterator[Finding]:
         yield finding
 
 
+def _of_absence(pair: Pair, change: Change) -> Iterator[Finding]:
+    """Yield what a rule says of a key that is no longer there."""
+    if change.new is MISSING:
+        for finding in pair.new.view.findings:
+            if pair.new.path_of(finding.path) == change.path and finding.effect not in findings.REJECTS:
+                yield finding
+
+
+def _left_out(gone: tuple[Finding, ...]) -> str:
+    return capital(gone[0].message) if gone else ""
+
+
 def _tally(who: str, *, begins: bool) -> str:
     """Return what the verdict counts, with a place for the number of values."""
     if begins:
-        return say("Left to {who}: {{values}}", who=who)
-    return say("No longer from {who}: {{values}}", who=who)
+        return say("Now filled in by {who}: {{values}}", who=who)
+    return say("No longer filled in by {who}: {{values}}", who=who)
 
 
 def _comes_with_its_type(pair: Pair, change: Change) -> bool:
@@ -116,7 +130,7 @@ def _comes_with_its_type(pair: Pair, change: Change) -> bool:
 def _begins(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.new.context.consumer.title
     return say(
-        "{who} fills it in now, from {source}; before it was {value}",
+        "Now filled in by {who} from {source}, previously {value}",
         who=who,
         source=auto.source,
         value=_value(change.old, change.old_meant),
@@ -126,7 +140,7 @@ def _begins(pair: Pair, change: Change, auto: Auto) -> str:
 def _ends(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.old.context.consumer.title
     told = say(
-        "It is {value} now; before {who} filled it in, from {source}",
+        "Now {value}, previously filled in by {who} from {source}",
         value=_value(change.new, change.new_meant),
         who=who,
         source=auto.source,

@@ -31,7 +31,7 @@ _KEY = "gradient_clipping"
         Example(
             '{"train_batch_size": 8, "gradient_clipping": 1.0}',
             '{"train_batch_size": 8, "gradient_clipping": 0.5}',
-            "Gradients are clipped to the norm 0.5 in place of 1.0",
+            "Gradients are clipped to the norm 0.5 instead of 1.0",
             paths=("gradient_clipping",),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -45,7 +45,7 @@ _KEY = "gradient_clipping"
         Example(
             '{"train_batch_size": 8, "gradient_clipping": 0.0}',
             '{"train_batch_size": 8}',
-            "Gradients are clipped to the norm 1.0, the default; before they were not",
+            "Gradients are clipped to the norm 1.0, the default; previously they were not",
             severity=Severity.WARNING,
         ),
         Example('{"train_batch_size": 8}', '{"train_batch_size": 8, "gradient_clipping": 1}', ""),
@@ -72,12 +72,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
     elif before <= 0 < after:
         message, brief = (
-            say("Gradients are clipped to the norm {now}; before they were not", now=now),
+            say("Gradients are clipped to the norm {now}; previously they were not", now=now),
             say("gradients clipped to {after}", after=json_text(after)),
         )
     elif before <= 0:
         return
     else:
-        message = say("Gradients are clipped to the norm {now} in place of {was}", now=now, was=was)
+        message = say("Gradients are clipped to the norm {now} instead of {was}", now=now, was=was)
         brief = say("clipping {before} → {after}", before=json_text(before), after=json_text(after))
     yield pair.says(_KEY, effects=(Effect.NUMERICS,), severity=Severity.WARNING, message=message, brief=brief)

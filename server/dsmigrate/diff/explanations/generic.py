@@ -34,7 +34,7 @@ _LONG = 10_000
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "disable_python_gc": true}',
-            "Switches Python's cyclic garbage collection off while an engine exists: now `true`, before `false` (the"
+            "Switches Python's cyclic garbage collection off while an engine exists: `true` instead of `false` (the"
             " default)",
             paths=("disable_python_gc",),
             effects=(Effect.MEMORY, Effect.SPEED),
@@ -88,7 +88,7 @@ def _generic(pair: Pair, path: str, change: Change) -> Explained:
         return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
     values = inside(change.old_meant, change.new_meant) if change.old_meant and change.new_meant else ""
     values = values or say(
-        "now {value}, before {value_2}",
+        "{value} instead of {value_2}",
         value=_value(pair, path, change, new=True),
         value_2=_value(pair, path, change, new=False),
     )
@@ -149,5 +149,5 @@ def _flips(pair: Pair, path: str) -> str:
     if found is None:
         return ""
     if after:
-        return say("; it begins to act, with `{path}`", path=found.path)
-    return say("; it no longer acts, with `{path}`", path=found.path)
+        return say("; it takes effect with `{path}`", path=found.path)
+    return say("; it no longer has an effect with `{path}`", path=found.path)

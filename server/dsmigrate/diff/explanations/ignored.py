@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dsmigrate.diff import findings
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
-from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key, Status
@@ -20,7 +19,7 @@ from dsmigrate.rules import Effect as RuleEffect
     "ignored-key",
     summary="A key that DeepSpeed does not read where it stands: a typo, a comment, a key of a script or of a release.",
     why=(
-        "The top level and many sections swallow unknown keys without a word. Such an edit changes nothing, even where"
+        "The top level and many sections silently ignore unknown keys. Such an edit changes nothing, even where"
         " its author meant it to."
     ),
     source=("deepspeed/runtime/config_utils.py:get_scalar_param", "deepspeed/runtime/config.py:_initialize_params"),
@@ -28,7 +27,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "gradient_cliping": 0.5}',
-            "DeepSpeed has no key `gradient_cliping` and ignores it without a word; did you mean `gradient_clipping`",
+            "DeepSpeed has no key `gradient_cliping` and silently ignores it; did you mean `gradient_clipping`",
             paths=("gradient_cliping",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,
@@ -36,13 +35,13 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8, "gradient_cliping": 0.5}',
             '{"train_batch_size": 8, "gradient_clipping": 0.5}',
-            "`gradient_cliping` was ignored; the value stands in `gradient_clipping` now, where it counts",
+            "`gradient_cliping` was ignored; the value is now in `gradient_clipping`, where it counts",
             paths=("gradient_cliping",),
         ),
         Example(
             '{"train_batch_size": 8, "pipeline": {"overlap_comm": true}}',
             '{"train_batch_size": 8}',
-            "Gone, and did nothing. `overlap_comm` in `pipeline`: DeepSpeed ignores it without a word; it belongs to",
+            "It did nothing: DeepSpeed did not read it",
             paths=("pipeline.overlap_comm",),
         ),
         Example(
@@ -53,7 +52,7 @@ from dsmigrate.rules import Effect as RuleEffect
         Example(
             '{"train_batch_size": 8, "offload_optimizer": {"device": "cpu"}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
-            "`offload_optimizer` was ignored; it stands in `zero_optimization.offload_optimizer` now, where it counts",
+            "`offload_optimizer` was ignored; it is now in `zero_optimization.offload_optimizer`, where it counts",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"params": {"lr": 0.1}}}',
@@ -77,22 +76,17 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     if successor:
         same = pair.new.written(successor) == change.old
         return say(
-            "`{name}` was ignored; {word} stands in `{successor}` now, where it counts",
+            "`{name}` was ignored; {word} is now in `{successor}`, where it counts",
             name=name,
             word=say("the value") if same else say("it"),
             successor=successor,
         )
-    side = pair.new if change.new is not MISSING else pair.old
-    spot = change.new_spot if change.new is not MISSING else change.old_spot
-    found = findings.at(side, spot.path, RuleEffect.IGNORED) if spot is not None else None
+    found = findings.at(pair.new, change.new_spot.path, RuleEffect.IGNORED) if change.new_spot is not None else None
     if found is not None:
-        if change.new is not MISSING:
-            return found.message
-        return say(
-            "Gone, and did nothing. {partition}",
-            partition=capital(found.message.partition(say("; did you mean {names}?").partition("{")[0])[0]),
-        )
-    return _of_key(side, path, side.known.key(path))
+        return found.message
+    if change.new is MISSING:
+        return say("It did nothing: DeepSpeed did not read it")
+    return _of_key(pair.new, path, pair.new.known.key(path))
 
 
 def _of_key(side: Side, path: str, key: Key | None) -> str:
@@ -118,7 +112,7 @@ def _of_key(side: Side, path: str, key: Key | None) -> str:
 
 
 def _now_at(pair: Pair, path: str, change: Change) -> str:
-    """Return the key that the new side has in place of an ignored one: what it may mean, and what came."""
+    """Return the key that the new side has instead of an ignored one: what it may mean, and what came."""
     name = path.rpartition(".")[2]
     section = path.rpartition(".")[0]
     for guess in pair.new.known.nearest(name, section):

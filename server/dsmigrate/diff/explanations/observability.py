@@ -50,7 +50,7 @@ _WITH_TIMERS = {
         Example(
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 1}}',
             '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 10, "detailed": false}}',
-            "`flops_profiler` stays on, with `detailed` `false` in place of `true` and `profile_step` `10` in place",
+            "`flops_profiler` stays on, with `detailed` `false` instead of `true` and `profile_step` `10` instead",
         ),
         Example(
             '{"train_batch_size": 8, "wall_clock_breakdown": false}',
@@ -123,7 +123,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "steps_per_print": 10}',
             '{"train_batch_size": 8, "steps_per_print": 100}',
-            "A progress line every 100 optimizer steps, before every 10",
+            "A progress line every 100 optimizer steps, previously every 10",
             paths=("steps_per_print",),
             effects=(Effect.OBSERVABILITY,),
             severity=Severity.INFO,
@@ -131,7 +131,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "steps_per_print": 1}',
             '{"train_batch_size": 8}',
-            "No progress lines any more, before one every optimizer step",
+            "No progress lines any more, previously one every optimizer step",
         ),
         Example('{"train_batch_size": 8}', '{"train_batch_size": 16}', ""),
     ),
@@ -143,14 +143,14 @@ def explain_interval(pair: Pair) -> Iterator[Explained]:
     before, after = (_often(value) for value in pair.values(_INTERVAL))
     if before and after:
         message = say(
-            "A progress line {after}, before {before}",
+            "A progress line {after}, previously {before}",
             after=after,
             before=_often(pair.old.value(_INTERVAL), short=True),
         )
     elif after:
-        message = say("A progress line {after}, before none", after=after)
+        message = say("A progress line {after}, previously none", after=after)
     elif before:
-        message = say("No progress lines any more, before one {before}", before=before)
+        message = say("No progress lines any more, previously one {before}", before=before)
     else:
         return
     yield pair.says(_INTERVAL, effects=(Effect.OBSERVABILITY,), severity=Severity.INFO, message=message)
@@ -183,7 +183,7 @@ def _inner(section: Key, path: str, before: object, after: object, *, new: bool)
     return (
         f"`{name}` {shown(after)}"
         if new
-        else say("`{name}` {after} in place of {before}", name=name, after=shown(after), before=shown(before))
+        else say("`{name}` {after} instead of {before}", name=name, after=shown(after), before=shown(before))
     )
 
 

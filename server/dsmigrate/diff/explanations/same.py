@@ -30,7 +30,7 @@ from dsmigrate.rules.context import UNKNOWN
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "contiguous_gradients": true}}',
-            "`true` is the default, so that writing it changes nothing",
+            "The default is the same, so writing it changes nothing",
             paths=("zero_optimization.contiguous_gradients",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,
@@ -38,7 +38,7 @@ from dsmigrate.rules.context import UNKNOWN
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "overlap_comm": true}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}',
-            "DeepSpeed takes `true` without the key as well",
+            "DeepSpeed takes the same value without the key",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "cpu_offload": true}}',
@@ -109,7 +109,9 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     if key is not None and key.is_section:
         return say("An empty section is the same as none")
     if change.new is MISSING:
-        return say("DeepSpeed takes {old_meant} without the key as well", old_meant=shown(change.old_meant))
+        if change.old_meant is UNKNOWN:
+            return say("With and without the key the value is decided when training starts")
+        return say("DeepSpeed takes the same value without the key")
     if change.old is MISSING:
         return _written_out(pair, path, change)
     return say("{old} and {new} are one value", old=shown(change.old), new=shown(change.new))
@@ -120,11 +122,10 @@ def _is_named_so(path: str, written: str) -> bool:
 
 
 def _written_out(pair: Pair, path: str, change: Change) -> str:
-    value = shown(change.new)
     if path in pair.old.given or change.new_meant is UNKNOWN:
-        return say("{value} is what DeepSpeed takes anyway", value=value)
+        return say("DeepSpeed takes the same value without the key")
     if path in {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}:
-        return say("{value} is what DeepSpeed computes from the other batch keys", value=value)
+        return say("{value} is what DeepSpeed computes from the other batch keys", value=shown(change.new))
     if pair.old.known.default(path) is None:
-        return say("{value} is what DeepSpeed takes anyway", value=value)
-    return say("{value} is the default, so that writing it changes nothing", value=value)
+        return say("DeepSpeed takes the same value without the key")
+    return say("The default is the same, so writing it changes nothing")

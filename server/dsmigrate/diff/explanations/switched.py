@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import uncapital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.languages import say
@@ -27,7 +28,7 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e8}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1e8}}',
-            "As `zero_optimization.stage` changes, `zero_optimization.stage3_max_live_parameters` begins to act",
+            "As `zero_optimization.stage` changes, `zero_optimization.stage3_max_live_parameters` takes effect",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.COMMUNICATION),
             severity=Severity.INFO,
@@ -35,7 +36,8 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale_window": 50, "min_loss_scale": 2}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale_window": 50, "min_loss_scale": 2}}',
-            "As `fp16.enabled` changes, 2 keys cease to act: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
+            "As `fp16.enabled` changes, 2 keys no longer have an effect: `fp16.loss_scale_window` and"
+            " `fp16.min_loss_scale`",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -64,7 +66,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins)),
+            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins))
+            + (_what(pair, paths[0]) if begins and len(paths) == 1 else ""),
         )
 
 
@@ -76,12 +79,21 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
     return "" if found is None else found.path
 
 
+def _what(pair: Pair, path: str) -> str:
+    key = pair.new.known.key(path)
+    return say(": {summary}", summary=uncapital(key.summary.rstrip(".。"))) if key is not None else ""
+
+
 def _named(paths: list[str], *, begins: bool) -> str:
     if len(paths) == 1:
-        return say("`{path}` begins to act", path=paths[0]) if begins else say("`{path}` ceases to act", path=paths[0])
+        return (
+            say("`{path}` takes effect", path=paths[0])
+            if begins
+            else say("`{path}` no longer has an effect", path=paths[0])
+        )
     listed = [f"`{path}`" for path in paths[:_MOST]]
     last = say("{number} more", number=len(paths) - _MOST) if len(paths) > _MOST else listed.pop()
     names = say("{listed} and {last}", listed=say(", ").join(listed), last=last)
     if begins:
-        return say("{count} keys begin to act: {names}", count=len(paths), names=names)
-    return say("{count} keys cease to act: {names}", count=len(paths), names=names)
+        return say("{count} keys take effect: {names}", count=len(paths), names=names)
+    return say("{count} keys no longer have an effect: {names}", count=len(paths), names=names)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff import findings
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import gist
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.languages import say
 from dsmigrate.rules import Effect as RuleEffect
@@ -63,15 +64,17 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
         severity = Severity.BREAKING if worse else _severity(finding)
         yield pair.says(
             path,
+            *(change.path for change in pair.below(path) if broken and pair.new.refuses(change.path)),
+            *(named for named in pair.changes if broken and named != path and f"`{named}`" in finding.message),
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=severity,
             message=lead + _text(finding),
-            brief=finding.message
+            brief=gist(finding.message)
             if worse
-            else say("still invalid: {message}", message=finding.message)
+            else say("still invalid: {message}", message=gist(finding.message))
             if broken
             else "",
-            tally="" if worse else say("New findings of the rules: {count}"),
+            tally="" if worse else say("New findings: {count}"),
             found=(finding,),
         )
 
@@ -110,14 +113,15 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             if fixed
             else say("Gone, with other errors left: ")
             if broken
-            else say("No longer so: ")
+            else say("No longer a problem: ")
         )
         yield pair.says(
             path,
+            *(change.path for change in pair.below(path) if broken and pair.old.refuses(change.path)),
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
-            message=lead + _text(finding),
-            tally=say("No longer invalid") if fixed else say("Findings gone: {count}"),
+            message=lead + say("{message} ({code})", message=gist(finding.message), code=finding.code),
+            tally=say("No longer invalid") if fixed else say("Findings fixed: {count}"),
         )
 
 
@@ -134,7 +138,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "comm_overlap": true}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "comm_overlap": true}}',
-            "Neither config runs as it stands: DeepSpeed has no key `comm_overlap`",
+            "Neither config runs: DeepSpeed has no key `comm_overlap`",
             paths=("zero_optimization.comm_overlap",),
             effects=(Effect.VALIDITY,),
             severity=Severity.WARNING,
@@ -142,7 +146,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 16}}',
             '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 10}}',
-            "Neither config runs as it stands: `loss_scale` in `bf16`: DeepSpeed rejects the config for it",
+            "Neither config runs: `loss_scale` in `bf16`: DeepSpeed rejects the config for it",
             paths=("bf16.loss_scale", "bf16.initial_scale_power"),
         ),
         Example(
@@ -174,8 +178,8 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
         *dict.fromkeys(paths),
         effects=(Effect.VALIDITY,),
         severity=Severity.WARNING,
-        message=say("Neither config runs as it stands: {found}{rest}", found=_text(found[0][1]), rest=rest),
-        brief=say("neither config runs as it stands: {message}", message=found[0][1].message),
+        message=say("Neither config runs: {found}{rest}", found=_text(found[0][1]), rest=rest),
+        brief=say("neither config runs: {message}", message=gist(found[0][1].message)),
         found=(found[0][1],),
     )
 

@@ -22,7 +22,7 @@ _NVME = (
     "read-by-one-release",
     summary="A key of the file that only one of the two DeepSpeed releases reads.",
     why=(
-        "Keys come and go with releases. One that a release does not read is swallowed where the section swallows"
+        "Keys come and go with releases. One that a release does not read is ignored where the section ignores"
         " unknown keys, so that the file says what no longer happens, or does not happen yet."
     ),
     source=("schemas/deepspeed/derived",),
@@ -35,7 +35,7 @@ _NVME = (
         Example(
             '{"train_batch_size": 8, "disable_python_gc": true}',
             '{"train_batch_size": 8, "disable_python_gc": true}',
-            "DeepSpeed 0.19.8 reads `disable_python_gc`, which 0.19.6 ignored: it is `true` now, before `false`",
+            "DeepSpeed 0.19.8 reads `disable_python_gc`, which 0.19.6 ignored: it is `true` now, previously `false`",
             paths=("disable_python_gc",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.INFO,
@@ -45,7 +45,7 @@ _NVME = (
         Example(
             _NVME + ', "aio": {"thread_count": 4}}',
             _NVME + ', "aio": {"thread_count": 4}}',
-            "DeepSpeed 0.19.8 no longer reads `aio.thread_count`, which 0.16.3 did: it is `1` now, before `4`",
+            "DeepSpeed 0.19.8 no longer reads `aio.thread_count`, which 0.16.3 did: it is `1` now, previously `4`",
             paths=("aio.thread_count", "aio.intra_op_parallelism"),
             effects=(Effect.SPEED,),
             old_version="0.16.3",
@@ -103,7 +103,7 @@ def _message(pair: Pair, path: str, *, begins: bool) -> str:
 def _values(pair: Pair, change: Change, *, begins: bool) -> str:
     now = change.new_meant if begins else pair.old.known.default(change.path)
     before = pair.new.known.default(change.path) if begins else change.old_meant
-    return say("it is {now} now, before {before}", now=shown(now), before=shown(before))
+    return say("it is {now} now, previously {before}", now=shown(now), before=shown(before))
 
 
 @explanation(
@@ -140,7 +140,7 @@ def explain_default(pair: Pair) -> Iterator[Explained]:
             effects=effects,
             severity=severity_of(effects),
             message=say(
-                "The default of `{path}` is {new_meant}{since}, before {old_meant}",
+                "The default of `{path}` is {new_meant}{since}, previously {old_meant}",
                 path=path,
                 new_meant=shown(change.new_meant),
                 since=_since(pair, path),

@@ -15,7 +15,7 @@ from dsmigrate.languages import mark, say, spoken
 
 _TITLES = {
     Severity.BREAKING: mark("Breaking"),
-    Severity.WARNING: mark("Wants a look"),
+    Severity.WARNING: mark("Needs review"),
     Severity.INFO: mark("Other effects"),
 }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

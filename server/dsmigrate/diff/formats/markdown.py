@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from dsmigrate.checking.formats.places import url as rule_url
 from dsmigrate.checking.job import Checked
 from dsmigrate.diff.changed import Outcome, Status
-from dsmigrate.diff.formats.places import line, place, texts, url
+from dsmigrate.diff.formats.places import line, names, place, texts, url
 from dsmigrate.diff.job import Compared
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.document import Encoding
@@ -23,13 +24,13 @@ from dsmigrate.rules.context import UNKNOWN
 
 _TITLES = {
     Severity.BREAKING: mark("Breaking"),
-    Severity.WARNING: mark("Wants a look"),
+    Severity.WARNING: mark("Needs review"),
     Severity.INFO: mark("Other effects"),
 }
 _LONGEST = 60
 _NAMES = {
     Severity.BREAKING: (mark("breaking"), mark("breaking")),
-    Severity.WARNING: (mark("wants a look"), mark("want a look")),
+    Severity.WARNING: (mark("needs review"), mark("need review")),
     Severity.INFO: (mark("other effect"), mark("other effects")),
     Severity.NONE: (mark("without effect"), mark("without effect")),
 }
@@ -66,9 +67,9 @@ def render_all(
     head = [*((MARKER,) if marker else ()), say("## DeepSpeed configs"), ""]
     if not outcomes:
         return "\n".join((*head, say("No DeepSpeed config is changed."))) + "\n"
-    groups = _alike(outcomes)
-    rows = [_row(outcome) for outcome in outcomes]
-    body = [_section(group, show_all=show_all, link=link) for group in groups]
+    rows = _rows(outcomes)
+    told = [(group, _section(group, show_all=show_all, link=link)) for group in _alike(outcomes)]
+    groups, body = [group for group, section in told if section], [section for _, section in told if section]
     text = "\n".join((*head, *rows, *body)) + "\n"
     left = 0
     while limit is not None and len(text) > limit and body:
@@ -83,9 +84,13 @@ def render_all(
     return text if limit is None or len(text) <= limit else text[: limit - 2] + "…\n"
 
 
-def _row(outcome: Outcome) -> str:
-    moved = say(" ({what})", what=say(outcome.entry.status.value)) if outcome.entry.status in _MOVED else ""
-    return f"- **{code(outcome.title)}**{moved}: {message(outcome.verdict)}"
+def _rows(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a line for each verdict, with the configs that it is about."""
+    found: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        moved = say(" ({what})", what=say(outcome.entry.status.value)) if outcome.entry.status in _MOVED else ""
+        found.setdefault(message(outcome.verdict), []).append(f"**{code(outcome.title)}**{moved}")
+    return [f"- {say(', ').join(titles)}: {verdict}" for verdict, titles in found.items()]
 
 
 def _alike(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -114,6 +119,7 @@ def _counts(compared: Compared) -> str:
     counts = dict.fromkeys(Severity, 0)
     for said in compared.result.explained:
         counts[said.severity] += 1
+    counts[Severity.NONE] = _edits([said for said in compared.result.explained if said.severity is Severity.NONE])
     return say(", ").join(f"{count} {say(_NAMES[severity][count != 1])}" for severity, count in counts.items() if count)
 
 
@@ -131,14 +137,32 @@ def _lines(
             yield from ("", f"#### {say(title)}", "")
             for item in said:
                 yield from _said(every, item, link, shown)
-    quiet = [item for item in result.explained if item.severity is Severity.NONE]
+    quiet = _together(item for item in result.explained if item.severity is Severity.NONE)
     if quiet:
-        title = say("{quiet} without effect", quiet=len(quiet))
-        yield from ("", f"<details{' open' if show_all else ''}><summary>{title}</summary>", "")
+        folded = len(quiet) < len(result.explained)  # alone it is in the fold of its config
+        if folded:
+            title = say("{quiet} without effect", quiet=_edits(quiet))
+            yield from ("", f"<details{' open' if show_all else ''}><summary>{title}</summary>")
+        yield ""
         for item in quiet:
             yield from _said(every, item, link, shown)
-        yield from ("", "</details>")
+        if folded:
+            yield from ("", "</details>")
     yield from ("", f"<sub>{_read_as(compared)}</sub>")
+
+
+def _together(found: Iterable[Explained]) -> list[Explained]:
+    """Return explanations with those in one of which the same is said."""
+    groups: dict[tuple[str, str, str], Explained] = {}
+    for one in found:
+        about = one.code, one.message, one.advice
+        there = groups.get(about)
+        groups[about] = one if there is None else replace(there, paths=(*there.paths, *one.paths))
+    return list(groups.values())
+
+
+def _edits(found: Sequence[Explained]) -> int:
+    return len({path for one in found for path in one.paths})
 
 
 def _said(every: Sequence[Compared], said: Explained, link: Link | None, shown: set[str]) -> Iterator[str]:
@@ -151,7 +175,7 @@ def _said(every: Sequence[Compared], said: Explained, link: Link | None, shown: 
     for path in said.paths:
         change = compared.result.changes.get(path)
         if change is not None and path not in shown:
-            yield f"  - {code(path)}: {_values(compared, change)}"
+            yield f"  - {' → '.join(map(code, names(path, change)))}: {_values(compared, change)}"
     shown.update(said.paths)
     if said.advice:
         yield f"  - → {message(said.advice)}"
@@ -175,7 +199,8 @@ def _where(every: Sequence[Compared], said: Explained, link: Link | None) -> str
 
 def _values(compared: Compared, change: Change) -> str:
     old, new = texts(compared, change)
-    return f"{_text(old, change.old_meant)} → {_text(new, change.new_meant)}"
+    before, after = _text(old, change.old_meant), _text(new, change.new_meant)
+    return after if before == after else f"{before} → {after}"
 
 
 def _text(written: object, meant: object) -> str:
@@ -237,10 +262,15 @@ def _read_as(compared: Compared) -> str:
     return say("{release}{why}, read by {consumer}", release=release, why=why, consumer=compared.new.consumer.title)
 
 
-def finding(entry: Checked, found: Finding, link: Link | None) -> str:
-    """Return a finding of a check in one line: code, place and message."""
+def finding(places: Sequence[tuple[Checked, Finding]], link: Link | None) -> str:
+    """Return a finding of checks in one line: code, the places where it is the same, and message."""
+    found = places[0][1]
+    where = say(", ").join(_at(entry, one, link) for entry, one in places)
+    return f"[{found.code}]({rule_url(found.code)}) {where}: {message(found.message)}"
+
+
+def _at(entry: Checked, found: Finding, link: Link | None) -> str:
     assert entry.document is not None  # noqa: S101 - where there are findings there is a document
     number = entry.document.position(found.start, Encoding.UTF32).line + 1
-    place_text = say("{code} line {number}", code=code(entry.name), number=number)
-    where = place_text if link is None else f"[{place_text}]({link(entry.name, number)})"
-    return f"[{found.code}]({rule_url(found.code)}) {where}: {message(found.message)}"
+    title = say("{code} line {number}", code=code(entry.name), number=number)
+    return title if link is None else f"[{title}]({link(entry.name, number)})"

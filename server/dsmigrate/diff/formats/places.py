@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsmigrate.checking.formats.places import Span, span
 from dsmigrate.diff.job import Compared
 from dsmigrate.diff.model import Change, Explained, Kind, Spot
-from dsmigrate.document import Encoding, Object
+from dsmigrate.document import Encoding, Object, render_path
 from dsmigrate.editing.view import View
 
 DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/changes"
@@ -45,6 +45,13 @@ def _node(view: View, path: str) -> Spot | None:
     names = tuple(path.split("."))
     node = view.document.node_at(names)
     return None if node is None else Spot(names, node.start, node.end)
+
+
+def names(path: str, change: Change) -> tuple[str, ...]:
+    """Return what the files call a key: the old and the new name where they differ."""
+    if change.kind is Kind.RENAMED and change.old_spot is not None and change.new_spot is not None:
+        return render_path(change.old_spot.path), render_path(change.new_spot.path)
+    return (path,)
 
 
 def texts(compared: Compared, change: Change) -> tuple[object, object]:

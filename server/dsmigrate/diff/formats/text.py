@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from dsmigrate.diff.formats.places import place, texts
+from dsmigrate.diff.formats.places import names, place, texts
 from dsmigrate.diff.job import Compared
-from dsmigrate.diff.model import Change, Effect, Explained, Kind, Severity, Spot
-from dsmigrate.document import Encoding, render_path
+from dsmigrate.diff.model import Change, Effect, Explained, Severity, Spot
+from dsmigrate.document import Encoding
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
@@ -59,9 +59,7 @@ def _said(compared: Compared, said: Explained) -> Iterator[Line]:
 
 
 def _values(compared: Compared, path: str, change: Change) -> Line:
-    name = path
-    if change.kind is Kind.RENAMED and change.old_spot is not None and change.new_spot is not None:
-        name = f"{render_path(change.old_spot.path)} → {render_path(change.new_spot.path)}"
+    name = " → ".join(names(path, change))
     before, after = texts(compared, change)
     old, new = value_text(before, change.old_meant), value_text(after, change.new_meant)
     return (f"  {name}: ", "bold"), (old, "red"), (" → ", ""), (new, "green")

@@ -1,4 +1,4 @@
-"""fp16 in place of bf16, or bf16 in place of fp16, with what comes and goes."""
+"""fp16 instead of bf16, or bf16 instead of fp16, with what comes and goes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _turned(view: View, source: str, target: str) -> Iterator[Step]:
             )
     if view.document.member_at((target,)) is not None:  # null, or no object
         yield remove((target,))
-    yield rename((source,), target, say("{target} in place of {source}.", target=target, source=source))
+    yield rename((source,), target, say("{target} instead of {source}.", target=target, source=source))
 
 
 def _knows(view: View, section: str, name: str) -> bool:

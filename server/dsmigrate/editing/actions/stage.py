@@ -76,7 +76,7 @@ def steps(view: View, stage: int) -> Iterator[Step]:
         and not view.context.has(f"{_SECTION}.{_GATHER}")
         and not view.context.has(f"{_SECTION}.{_OLD_GATHER}")
     ):
-        told = say("`{gather}` is on, so that whole weights can be saved.", gather=_GATHER)
+        told = say("`{gather}` is on, so that full weights can be saved.", gather=_GATHER)
         yield put((_SECTION, _GATHER), True, told)  # noqa: FBT003 - the value of the key
 
 

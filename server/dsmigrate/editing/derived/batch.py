@@ -69,7 +69,7 @@ def triad(context: Context) -> Triad | None:
 
 
 def replaced_steps(context: Context) -> str:
-    """Return what ZenFlow puts in place of the accumulation, in words; "" without ZenFlow.
+    """Return what ZenFlow puts instead of the accumulation, in words; "" without ZenFlow.
 
     The engine does so after the batch keys were checked (deepspeed/runtime/zenflow/engine.py:configure_zenflow).
     """
@@ -81,7 +81,7 @@ def replaced_steps(context: Context) -> str:
 
 
 def computed_elsewhere(context: Context) -> str:
-    """Return who computes the batch sizes in place of the three keys; "" when nobody does."""
+    """Return who computes the batch sizes instead of the three keys; "" when nobody does."""
     return "elasticity" if is_elastic(context) else ""
 
 

@@ -48,7 +48,7 @@ def unmet(context: Context, key: Key, path: Path) -> Unmet | None:
 
 
 def shadowed_by(context: Context, path: Path) -> str:
-    """Return the section that is read in place of the one around ``path``, which is another name of it; "" for none.
+    """Return the section that is read instead of the one around ``path``, which is another name of it; "" for none.
 
     ``bfloat16`` counts only while ``bf16`` is absent or null.
     """

@@ -51,11 +51,7 @@ def _key(view: View, links: Links, target: Target, section: Key | None) -> Itera
     where = say("at the top level") if section is None else say("in `{section_path}`", section_path=section.path)
     yield say("No DeepSpeed release since 0.9 reads a key {code} {where}.", code=code(target.name), where=where)
     rejects = section is not None and section.rejects_unknown_keys
-    yield (
-        say("DeepSpeed rejects a config that holds it.")
-        if rejects
-        else say("It is swallowed without a word, and does nothing.")
-    )
+    yield (say("DeepSpeed rejects a config that holds it.") if rejects else say("It is silently ignored."))
     path = "" if section is None else section.path
     near = view.known.nearest(target.name, path) if ANY_ELEMENT not in path else []
     if near:
@@ -75,7 +71,7 @@ def _parameter(view: View, links: Links, target: Target) -> Iterator[str]:
         )
         return
     yield say("`{facts_name}` takes no parameter {code}.", facts_name=facts.name, code=code(target.name))
-    yield say("It is swallowed without a word.") if facts.takes_anything else _refusal(facts)
+    yield say("It is silently ignored.") if facts.takes_anything else _refusal(facts)
     near = nearest_names(target.name, facts.parameters)
     if near:
         yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))

@@ -17,7 +17,7 @@ from dsmigrate.rules.registry import rule
     "auto-total-without-micro-batch",
     summary='Accelerate fills `train_batch_size` "auto" only where `train_micro_batch_size_per_gpu` is given.',
     why="Accelerate computes the total from the micro-batch of the config, which it takes from the data loader "
-    'where the file says `"auto"`. Without that key it has nothing to put in place of `"auto"` and raises '
+    'where the file says `"auto"`. Without that key it has no value for `"auto"` and raises '
     "`ValueError: train_batch_size not found in kwargs`.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,

@@ -18,8 +18,8 @@ from dsmigrate.rules.registry import rule
     why="The world size of the batch equation is the number of ranks divided by `sequence_parallel_size`, as a "
     "float and unchecked: 0 is a `ZeroDivisionError`, a negative number makes the batch negative, 3 on 8 ranks "
     "gives a world size of 2.667 and a fractional batch. With `data_parallel_size` beside it `initialize` builds a "
-    "device mesh, and the product has to be the number of ranks. Before 0.19.3 an error in the division was swallowed, "
-    "and DeepSpeed counted one rank; before 0.17.0 only the mesh was made.",
+    "device mesh, and the product has to be the number of ranks. Before 0.19.3 an error in the division was silently "
+    "ignored, and DeepSpeed counted one rank; before 0.17.0 only the mesh was made.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/config.py:DeepSpeedConfig", "deepspeed/__init__.py:initialize"),

@@ -1,4 +1,4 @@
-"""DS230: ZenFlow puts its update interval in place of the accumulation."""
+"""DS230: ZenFlow replaces the accumulation by its update interval."""
 
 from __future__ import annotations
 

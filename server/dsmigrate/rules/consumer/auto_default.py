@@ -16,7 +16,7 @@ from dsmigrate.rules.registry import rule
 @rule(
     "DS802",
     "auto-means-default",
-    summary='A value "auto" that DeepSpeed itself drops without a word: the default applies.',
+    summary='A value "auto" that DeepSpeed itself silently drops: the default applies.',
     why="Sections that pydantic checks lose every key whose value is `\"auto\"` before they are read (`v != 'auto'` "
     'in `DeepSpeedConfigModel`, since 0.7.0). `zero_optimization.stage: "auto"` therefore means stage 0, that '
     'is no ZeRO at all, and `bf16.enabled: "auto"` means float32. Only the Transformers Trainer and Accelerate '

@@ -146,7 +146,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _name(consumer: Consumer) -> str:
-    return say("The Trainer") if consumer is Consumer.TRANSFORMERS else consumer.title
+    return say("the Trainer") if consumer is Consumer.TRANSFORMERS else consumer.title
 
 
 def _instead(context: Context, path: Path, key: Key | None) -> str:

@@ -80,7 +80,7 @@ def check(context: Context) -> Iterator[Finding]:
         yield context.finding(
             entry,
             say(
-                "Without `gradient_clipping` DeepSpeed clips at 1.0, or at `max_grad_norm` of the Trainer; "
+                "without `gradient_clipping` DeepSpeed clips at 1.0, or at `max_grad_norm` of the Trainer; "
                 "`accelerator.clip_grad_norm_` clips nothing, and 0.0 switches it off"
             ),
             part="member",
@@ -102,7 +102,7 @@ def check(context: Context) -> Iterator[Finding]:
     yield context.finding(
         entry or ("gradient_clipping",),
         say(
-            "Without `gradient_clipping` DeepSpeed {limit}, {clipping}",
+            "without `gradient_clipping` DeepSpeed {limit}, {clipping}",
             limit=limit,
             clipping=say("and not at {said}", said=wrong.said)
             if wrong is not None

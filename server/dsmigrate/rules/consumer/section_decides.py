@@ -107,7 +107,7 @@ def check(context: Context) -> Iterator[Finding]:
         yield context.finding(
             f"{name}.type",
             say(
-                "{decides}, and {argument} has no effect: the Trainer reads it only without a `{section}` section",
+                "{decides}, and {argument} has no effect: the Trainer reads it only if the config has no `{section}`",
                 decides=say(section.known.get(kind.name.lower(), section.decides), type=kind.name),
                 argument=value,
                 section=name,

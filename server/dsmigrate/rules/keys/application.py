@@ -16,7 +16,7 @@ from dsmigrate.rules.registry import rule
     "application-key",
     summary="A top-level key that means nothing to DeepSpeed and is near to no key of it.",
     why=(
-        "The top level swallows every key. Many are put there on purpose, for the training script to read; one that "
+        "The top level accepts every key. Many are put there on purpose, for the training script to read; one that "
         "came from an old tutorial, or from another tool, does nothing."
     ),
     severity=Severity.INFO,

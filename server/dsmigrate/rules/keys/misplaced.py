@@ -89,7 +89,7 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         refused = refuses(context, section, entry)
         guess = found[0]
-        does = say("rejects the config for it") if refused else say("ignores it without a word")
+        does = say("rejects the config for it") if refused else say("silently ignores it")
         where = say("in {path}", path=shown(entry.path[:-1])) if section else say("at the top level")
         home = f"`{guess.path.rpartition('.')[0]}`" if "." in guess.path else say("the top level")
         named = say("`{name}` belongs", name=guess.name) if guess.slip is Slip.BOTH else say("it belongs")

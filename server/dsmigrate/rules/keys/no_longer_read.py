@@ -19,7 +19,7 @@ from dsmigrate.rules.types._shared import is_shadowed
     "no-longer-read",
     summary="A key that an earlier release read: renamed or dropped since, and ignored or rejected now.",
     why=(
-        "DeepSpeed seldom keeps an old name. In sections that swallow unknown keys the value simply stops to count,"
+        "DeepSpeed seldom keeps an old name. In sections that ignore unknown keys the value simply stops to count,"
         " such as `aio.thread_count` since 0.16.4; in the others the config no longer loads."
     ),
     severity=Severity.WARNING,

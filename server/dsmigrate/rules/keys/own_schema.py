@@ -48,7 +48,7 @@ _TEAM = OwnSchema(
     "DS140",
     "own-schema",
     summary="A value that a JSON Schema of the project does not allow.",
-    why="DeepSpeed swallows the keys that an application puts into the config, whatever is in them. A project that has "
+    why="DeepSpeed ignores the keys that an application puts into the config, whatever is in them. A project that has "
     "a JSON Schema for them names it under `schemas` in `[tool.dsmigrate.check]`, or the file does with `$schema` and "
     "a path. What DeepSpeed reads itself is held against it only as far as it names the key. Nothing is fetched: a "
     "`$ref` has to lead into the same schema.",

@@ -19,7 +19,7 @@ from dsmigrate.rules.types._shared import is_shadowed
     summary="A key that came with a later release than the one that is installed or aimed at.",
     why=(
         "An older DeepSpeed treats the key as any unknown one: a section that is a pydantic model rejects the config,"
-        " the others swallow it."
+        " the others ignore it."
     ),
     severity=Severity.WARNING,
     effect=Effect.IGNORED,

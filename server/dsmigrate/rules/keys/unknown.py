@@ -14,7 +14,7 @@ from dsmigrate.rules.registry import rule
 @rule(
     "DS101",
     "unknown-key",
-    summary="A key that DeepSpeed does not know: rejected in some sections, swallowed without a word in others.",
+    summary="A key that DeepSpeed does not know: rejected in some sections, silently ignored in others.",
     why=(
         "Sections that are pydantic models (`zero_optimization`, `fp16`, `bf16` …) raise a `ValidationError` for a key"
         " they do not have, without a suggestion. The top level and the sections that are read key by key (`optimizer`,"
@@ -103,7 +103,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 def message(context: Context, entry: Entry, section: str, found: list[Guess]) -> str:
     """Return what DeepSpeed does with an unknown key, and what it may mean."""
-    does = say("rejects the config for it") if refuses(context, section, entry) else say("ignores it without a word")
+    does = say("rejects the config for it") if refuses(context, section, entry) else say("silently ignores it")
     where = say(" in {path}", path=shown(entry.path[:-1])) if section else ""
     names = say(" or ").join(f"`{guess.name}`" for guess in found[:2])
     hint = say("; did you mean {names}?", names=names) if names else ""

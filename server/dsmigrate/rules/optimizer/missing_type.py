@@ -16,7 +16,7 @@ from dsmigrate.rules.typed import section
     "DS610",
     "optimizer-without-type",
     summary="An optimizer section without a type, which builds no optimizer.",
-    why="Without `type` the section is skipped without a word, `params` included. Unless the script passes an "
+    why="Without `type` the section is silently skipped, `params` included. Unless the script passes an "
     "optimizer of its own, ZeRO stages 1 and 2 then stop with `zero stage 1 requires an optimizer`, and stages 0 "
     "and 3 at the first `backward`.",
     severity=Severity.WARNING,

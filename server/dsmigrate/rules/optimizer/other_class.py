@@ -70,7 +70,7 @@ def check(context: Context) -> Iterator[Finding]:
             outcome = "TypeError"
         ignored = outcome == "ignored"
         does = (
-            say("DeepSpeed drops it without a word")
+            say("DeepSpeed silently drops it")
             if ignored
             else say("the engine stops with a `{outcome}`", outcome=outcome)
         )

@@ -58,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     swallowed = facts.takes_anything
     severity, effect = (Severity.WARNING, Effect.IGNORED) if swallowed else (Severity.ERROR, Effect.REJECTED)
-    does = say("drops it without a word") if swallowed else say("stops with a `TypeError`")
+    does = say("silently drops it") if swallowed else say("stops with a `TypeError`")
     for entry in parameters(context, "optimizer"):
         if entry.name == "max_grad_norm":
             continue

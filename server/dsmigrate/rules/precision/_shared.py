@@ -74,7 +74,7 @@ def offloads(context: Context) -> bool | None:
 
 
 def uses_bf16_optimizer(context: Context) -> bool:
-    """Return whether stage 1 takes ``BF16_Optimizer`` in place of its own: bf16 weights, fp32 sums, no CPU offload."""
+    """Return whether stage 1 takes ``BF16_Optimizer`` instead of its own: bf16 weights, fp32 sums, no CPU offload."""
     return (
         context.stage == 1
         and mode(context) == "bf16"

@@ -1,4 +1,4 @@
-"""DS342: BF16_Optimizer in place of ZeRO 1."""
+"""DS342: BF16_Optimizer instead of ZeRO 1."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dsmigrate.rules.registry import rule
     "masters-of-bf16-optimizer",
     summary="Low-precision master weights that `BF16_Optimizer` ignores.",
     why="With bf16 weights, `data_types.grad_accum_dtype` fp32, stage 1 and no CPU offload the engine takes "
-    "`BF16_Optimizer` in place of ZeRO 1. It keeps fp32 master weights whatever the switches for low-precision ones "
+    "`BF16_Optimizer` instead of ZeRO 1. It keeps fp32 master weights whatever the switches for low-precision ones "
     "say.",
     severity=Severity.WARNING,
     effect=Effect.IGNORED,

@@ -16,7 +16,7 @@ from dsmigrate.rules.typed import section
     "DS705",
     "scheduler-without-type",
     summary="A scheduler section without a type, which builds no schedule.",
-    why="Without `type` the section is skipped without a word, `params` included, and the learning rate stays "
+    why="Without `type` the section is silently skipped, `params` included, and the learning rate stays "
     "where the optimizer starts.",
     severity=Severity.WARNING,
     effect=Effect.IGNORED,

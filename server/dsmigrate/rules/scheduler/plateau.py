@@ -17,7 +17,7 @@ _STEPS_SINCE = "0.10.1"
 @rule(
     "DS780",
     "plateau-without-metric",
-    summary="ReduceLROnPlateau in the config, where the engine gives it a constant in place of a metric.",
+    summary="ReduceLROnPlateau in the config, where the engine gives it a constant instead of a metric.",
     why="The engine calls `step()` without a metric, catches the `TypeError`, and calls it again with the batch "
     "size. The schedule takes this number for the metric, never sees it improve, and lowers the rate again and "
     "again, whatever the loss does. Before 0.10.1 the second call fails as well. Step it in the script "

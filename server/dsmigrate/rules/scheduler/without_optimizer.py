@@ -17,7 +17,7 @@ from dsmigrate.rules.typed import written_type
     "scheduler-without-optimizer",
     summary="A scheduler without an optimizer section, which needs an optimizer from the script.",
     why="The schedule acts on an optimizer that the script passes to `deepspeed.initialize` as well as on one from the "
-    "config. With neither no schedule is built, without a word. Transformers and Accelerate always pass one.",
+    "config. With neither no schedule is built, and no message says so. Transformers and Accelerate always pass one.",
     severity=Severity.INFO,
     effect=Effect.IGNORED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._configure_lr_scheduler",),

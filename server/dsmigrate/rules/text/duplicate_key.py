@@ -21,7 +21,7 @@ from dsmigrate.rules.text._places import at
     summary="A key occurs twice in one object: DeepSpeed rejects the file, other readers keep the last value.",
     why=(
         "DeepSpeed's loader raises `ValueError: Duplicate keys in DeepSpeed config` at any depth. Transformers and"
-        " Accelerate read the file with Python's `json`, which keeps the last value without a word, and hand DeepSpeed"
+        " Accelerate read the file with Python's `json`, which silently keeps the last value, and hand DeepSpeed"
         " a dictionary, where no duplicate is left to see."
     ),
     severity=Severity.ERROR,
@@ -61,7 +61,7 @@ def check(context: Context) -> Iterator[Finding]:
     for pair in context.document.duplicates:
         line = context.document.position(pair.first.start).line + 1
         effect = (
-            say("{consumer} keeps the last value and drops the others without a word", consumer=context.consumer.title)
+            say("{consumer} silently keeps the last value and drops the others", consumer=context.consumer.title)
             if strict
             else say("DeepSpeed rejects the file")
         )

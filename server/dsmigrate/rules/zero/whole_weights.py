@@ -1,4 +1,4 @@
-"""DS445: stage 3 without a way to write whole weights."""
+"""DS445: stage 3 without a way to write full weights."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
             yield context.finding(
                 _KEY if _is_written(context) else STAGE,
                 say(
-                    "at stage 3 no whole weights are written while `{key}` is false: `zero_to_fp32.py` makes them of a "
+                    "at stage 3 no full weights are written while `{key}` is false: `zero_to_fp32.py` makes them of a "
                     "checkpoint",
                     key=_NAME,
                 ),
@@ -70,11 +70,11 @@ def check(context: Context) -> Iterator[Finding]:
     if context.consumer is Consumer.DEEPSPEED:
         told = say(
             "at stage 3 `save_16bit_model` writes nothing without `stage3_gather_16bit_weights_on_model_save`, and "
-            "`zero_to_fp32.py` makes whole weights of a checkpoint"
+            "`zero_to_fp32.py` makes full weights of a checkpoint"
         )
     else:
         told = say(
-            "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
+            "at stage 3 full weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
             "which is false unless set"
         )
     target = (*context.path_of(ZERO), _NAME)

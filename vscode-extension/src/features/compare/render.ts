@@ -38,7 +38,7 @@ function label(severity: Severity, same: boolean): string {
   }
   return {
     breaking: l10n.t('Breaking'),
-    warning: l10n.t('Wants a look'),
+    warning: l10n.t('Needs review'),
     info: l10n.t('Needs no look'),
     none: l10n.t('No effect'),
   }[severity];
@@ -48,7 +48,7 @@ function group(severity: Severity, changes: Explained[], edits: Map<string, Edit
   if (!changes.length) {
     return nothing;
   }
-  const title = { breaking: l10n.t('Breaking'), warning: l10n.t('Wants a look'), info: l10n.t('Other effects'), none: '' };
+  const title = { breaking: l10n.t('Breaking'), warning: l10n.t('Needs review'), info: l10n.t('Other effects'), none: '' };
   return html`<section class="group ${severity}" aria-labelledby="${severity}">
     <h2 id="${severity}">${title[severity]} <span class="count">${changes.length}</span></h2>
     ${changes.map((change) => card(change, edits))}

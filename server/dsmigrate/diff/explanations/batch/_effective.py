@@ -76,7 +76,7 @@ def other_ranks(pair: Pair) -> str:
     if before is None or after is None or before == after:
         return ""
     return say(
-        ", on {after} {en_word} in place of {before}",
+        ", on {after} {en_word} instead of {before}",
         after=after,
         en_word="rank" if after == 1 else "ranks",
         before=before,

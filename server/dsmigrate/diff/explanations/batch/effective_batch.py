@@ -33,7 +33,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 64}',
             '{"train_batch_size": 128}',
-            "An optimizer step takes 128 samples in place of 64, twice as many",
+            "An optimizer step takes 128 samples instead of 64, twice as many",
             paths=("train_batch_size",),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -41,32 +41,32 @@ from dsmigrate.languages import say
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}',
-            "An optimizer step takes 4 × 8 × world size samples in place of 4 × 2 × world size, 4 times as many",
+            "An optimizer step takes 4 × 8 × world size samples instead of 4 × 2 × world size, 4 times as many",
             paths=("gradient_accumulation_steps",),
             effects=(Effect.NUMERICS, Effect.SPEED),
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}',
-            "An optimizer step takes 128 samples in place of 32, 4 times as many",
+            "An optimizer step takes 128 samples instead of 32, 4 times as many",
             world_size=4,
         ),
         Example(
             '{"train_batch_size": 32}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
-            "An optimizer step takes 4 × 2 × world size samples in place of 32: the same on 4 ranks alone",
+            "An optimizer step takes 4 × 2 × world size samples instead of 32: the same on 4 ranks alone",
             paths=("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
         ),
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}',
             '{"train_batch_size": 30, "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}',
-            "An optimizer step takes 30 samples in place of 32, 0.938 times as many",
+            "An optimizer step takes 30 samples instead of 32, 0.938 times as many",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
             '{"gradient_accumulation_steps": 2}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
-            "The file states the batch now, 4 × 2 × world size samples per optimizer step; before it stated none",
+            "The file states the batch now, 4 × 2 × world size samples per optimizer step; previously it stated none",
         ),
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
@@ -76,7 +76,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
             '{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1}',
-            "An optimizer step takes 2 samples in place of 32, 1/16 as many, on 1 rank in place of 8; a pass holds",
+            "An optimizer step takes 2 samples instead of 32, 1/16 as many, on 1 rank instead of 8; each GPU holds",
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
@@ -104,9 +104,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
-            message=say("The file states the batch now, {samples}; before it stated none", samples=samples)
+            message=say("The file states the batch now, {samples}; previously it stated none", samples=samples)
             if new is not None
-            else say("The file states no batch any more; before it was {samples}", samples=samples),
+            else say("The file states no batch any more; previously it was {samples}", samples=samples),
             brief=say("effective batch {text}", text=new.text)
             if new is not None
             else say("no effective batch in the file"),
@@ -128,14 +128,13 @@ def _is_open(pair: Pair, old: Effective, new: Effective) -> bool:
 
 def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective) -> Explained:
     many = ratio(old, new)
-    message = say("An optimizer step takes {text} samples in place of {text_2}", text=new.text, text_2=old.text)
+    message = say("An optimizer step takes {text} samples instead of {text_2}", text=new.text, text_2=old.text)
     brief = say("effective batch {text} → {text_2}", text=old.text, text_2=new.text)
     advice = ""
     if many is not None:
         message += say(", {times}", times=as_many(many)) + other_ranks(pair)
         advice = say(
-            "An epoch has {as_many} optimizer steps: look at the learning rate, and at every count of steps "
-            "of the schedule",
+            "An epoch has {as_many} optimizer steps: review the learning rate and the schedule's step counts",
             as_many=as_many(1 / many),
         )
         if old.open:
@@ -152,7 +151,7 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
         effects.insert(1, Effect.MEMORY)
         if None not in (old.sizes[0], new.sizes[0]):
             message += say(
-                "; a pass holds the activations of {micro} samples per GPU, before of {micro_2}",
+                "; each GPU holds the activations of {micro} samples at a time instead of {micro_2}",
                 micro=new.micro,
                 micro_2=old.micro,
             )

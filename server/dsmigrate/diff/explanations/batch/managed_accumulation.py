@@ -31,7 +31,7 @@ _KEY = "managed_gradient_accumulation"
             '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4}',
             '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,'
             ' "managed_gradient_accumulation": false, "zero_optimization": {"stage": 0}}',
-            "Every `engine.step()` updates the weights now; before only each 4th did",
+            "Every `engine.step()` updates the weights now; previously only each 4th did",
             paths=(_KEY,),
             effects=(Effect.NUMERICS, Effect.COMMUNICATION),
             severity=Severity.WARNING,
@@ -65,15 +65,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
         message += "" if only else say(", and several backward passes before it go wrong at ZeRO 1 and 2")
     elif only:
-        message = say("Every `engine.step()` updates the weights now; before {only}{every} did", only=only, every=every)
+        message = say(
+            "Every `engine.step()` updates the weights now; previously {only}{every} did", only=only, every=every
+        )
     else:
         message = say(
             "Every `engine.step()` updates the weights, however many backward passes went before; with "
             "accumulation 1 that is new only for loops that step after several"
         )
-    still = say(
-        "`backward()` goes on dividing by `gradient_accumulation_steps`: leave it at 1 and divide in the script"
-    )
+    still = say("`backward()` still divides by `gradient_accumulation_steps`: leave it at 1 and divide in the script")
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS, Effect.COMMUNICATION),

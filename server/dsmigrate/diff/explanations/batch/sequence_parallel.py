@@ -33,7 +33,7 @@ from dsmigrate.rules.batch._shared import DATA, MICRO, SEQUENCE, STEPS, data_ran
         Example(
             '{"train_micro_batch_size_per_gpu": 4}',
             '{"train_micro_batch_size_per_gpu": 4, "sequence_parallel_size": 2}',
-            "A sequence belongs to 2 ranks now: DeepSpeed counts world size / 2 data-parallel ranks in place of world"
+            "A sequence belongs to 2 ranks now: DeepSpeed counts world size / 2 data-parallel ranks instead of world"
             " size",
             paths=(SEQUENCE,),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
@@ -42,14 +42,14 @@ from dsmigrate.rules.batch._shared import DATA, MICRO, SEQUENCE, STEPS, data_ran
         Example(
             '{"train_batch_size": 32, "sequence_parallel_size": 4}',
             '{"train_batch_size": 32}',
-            "A sequence belongs to one rank again: DeepSpeed counts 8 data-parallel ranks in place of 2; the"
-            " micro-batch it computes is 4 in place of 16",
+            "A sequence belongs to one rank again: DeepSpeed counts 8 data-parallel ranks instead of 2; the"
+            " micro-batch it computes is 4 instead of 16",
             world_size=8,
         ),
         Example(
             '{"train_batch_size": 32, "sequence_parallel_size": 2, "data_parallel_size": 2}',
             '{"train_batch_size": 32, "sequence_parallel_size": 2, "data_parallel_size": 4}',
-            "The mesh has 4 data-parallel groups of ranks in place of 2",
+            "The mesh has 4 data-parallel groups of ranks instead of 2",
             paths=(DATA,),
         ),
         Example(
@@ -67,7 +67,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = (degree(side.context, SEQUENCE) or 1 for side in (pair.old, pair.new))
     if before == after:
         message = say(
-            "The mesh has {ranks} data-parallel groups of ranks in place of {ranks_2}",
+            "The mesh has {ranks} data-parallel groups of ranks instead of {ranks_2}",
             ranks=_ranks(pair.new),
             ranks_2=_ranks(pair.old),
         )
@@ -78,7 +78,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             else say("A sequence belongs to one rank again")
         )
         message = say(
-            "{begin}: DeepSpeed counts {ranks} data-parallel ranks in place of {ranks_2}{computed}",
+            "{begin}: DeepSpeed counts {ranks} data-parallel ranks instead of {ranks_2}{computed}",
             begin=begin,
             ranks=_ranks(pair.new),
             ranks_2=_ranks(pair.old),
@@ -108,5 +108,5 @@ def _computed(pair: Pair) -> str:
     for path, name in ((MICRO, say("micro-batch")), (STEPS, say("accumulation"))):
         old, new = pair.numbers(path)
         if path not in pair.new.given and old is not None and new is not None and old != new:
-            return say("; the {name} it computes is {new} in place of {old}", name=name, new=text(new), old=text(old))
+            return say("; the {name} it computes is {new} instead of {old}", name=name, new=text(new), old=text(old))
     return ""

@@ -32,7 +32,7 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}',
-            "The same 32 samples per optimizer step in 1 pass of 8 per GPU, before in 2 passes of 4",
+            "The same 32 samples per optimizer step in 1 micro-batch of 8 per GPU instead of 2 micro-batches of 4",
             paths=("train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.INFO,
@@ -40,16 +40,16 @@ from dsmigrate.languages import say
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}}',
-            "The same 32 samples per optimizer step, 2 in each pass of a GPU in place of 4: twice as many passes;"
-            " ZeRO 2 reduces gradients in every pass",
+            "The same 32 samples per optimizer step, 2 in each micro-batch instead of 4: twice as many micro-batches;"
+            " ZeRO-2 reduces gradients in every micro-batch",
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
         ),
         Example('{"train_batch_size": 32}', '{"train_micro_batch_size_per_gpu": 8}', "", world_size=4),
         Example(
             '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}',
             '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 1}',
-            "The same 16 samples per optimizer step in 1 pass of 16 per GPU, before in 1 pass of 1, on 1 rank in place"
-            " of 16",
+            "The same 16 samples per optimizer step in 1 micro-batch of 16 per GPU instead of 1 micro-batch of 1, on 1"
+            " rank instead of 16",
         ),
         Example('{"train_batch_size": 32}', '{"train_batch_size": 64}', ""),
     ),
@@ -73,8 +73,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             how=_how(old, new),
             other_ranks=other_ranks(pair),
         )
-        + (say("; ZeRO {reduces} reduces gradients in every pass", reduces=reduces) if reduces else ""),
-        brief=say("same batch in {brief}, before {brief_2}", brief=_brief(new), brief_2=_brief(old)),
+        + (say("; ZeRO-{reduces} reduces gradients in every micro-batch", reduces=reduces) if reduces else ""),
+        brief=say("same batch in {brief} instead of {brief_2}", brief=_brief(new), brief_2=_brief(old)),
     )
 
 
@@ -82,9 +82,9 @@ def _how(old: Effective, new: Effective) -> str:
     """Return in which pieces; where the passes of a step depend on the world size, how many more or fewer there are."""
     ratio_ = _passes(old, new)
     if ratio_ is None:
-        return say(" in {pieces} per GPU, before in {pieces_2}", pieces=_pieces(new), pieces_2=_pieces(old))
+        return say(" in {pieces} per GPU instead of {pieces_2}", pieces=_pieces(new), pieces_2=_pieces(old))
     return say(
-        ", {micro} in each pass of a GPU in place of {micro_2}: {as_many} passes",
+        ", {micro} in each micro-batch instead of {micro_2}: {as_many} micro-batches",
         micro=new.micro,
         micro_2=old.micro,
         as_many=as_many(ratio_),
@@ -103,7 +103,7 @@ def _brief(batch: Effective) -> str:
     return (
         _pieces(batch)
         if batch.steps.isdecimal() or batch.sizes[0] is None
-        else say("passes of {micro}", micro=batch.micro)
+        else say("micro-batches of {micro}", micro=batch.micro)
     )
 
 
@@ -111,6 +111,6 @@ def _pieces(batch: Effective) -> str:
     return say(
         "{steps} {en_word} of {micro}",
         steps=batch.steps,
-        en_word="pass" if batch.steps == "1" else "passes",
+        en_word="micro-batch" if batch.steps == "1" else "micro-batches",
         micro=batch.micro,
     )

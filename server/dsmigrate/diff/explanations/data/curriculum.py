@@ -15,11 +15,11 @@ _CURRICULUM = Feature(
     section=_SECTION,
     switch=f"{_SECTION}.enabled",
     begins=mark(
-        "The loader that DeepSpeed builds draws samples by difficulty now, from easy to hard; before "
+        "The loader that DeepSpeed builds draws samples by difficulty now, from easy to hard; previously "
         "they came in the shuffled order of the data set"
     ),
     ends=mark(
-        "Samples come in the shuffled order of the data set again; before the loader of DeepSpeed drew "
+        "Samples come in the shuffled order of the data set again; previously the loader of DeepSpeed drew "
         "them by difficulty"
     ),
     runs=mark("The curriculum offers other samples"),

@@ -18,7 +18,7 @@ _TOKENS = Feature(
         "Converted layers skip a random part of the tokens now, fewer with every step: the loss curve is "
         "another one and the first steps take less memory and time"
     ),
-    ends=mark("Layers process all tokens again; before converted ones skipped a random part"),
+    ends=mark("Layers process all tokens again; previously converted ones skipped a random part"),
     runs=mark("Layers skip other numbers of tokens"),
     brief=mark("random token dropping"),
     advice=mark("It acts only on layers that the script converts with `convert_to_random_ltd`"),
@@ -53,7 +53,7 @@ _LAYERS = Feature(
             '{"train_batch_size": 8, "data_efficiency": {"data_routing": {"random_ltd": {"enabled": true,'
             ' "random_ltd_layer_num": 2}}}}',
             '{"train_batch_size": 8}',
-            "Layers process all tokens again; before converted ones skipped a random part",
+            "Layers process all tokens again; previously converted ones skipped a random part",
             paths=(f"{_LTD}.enabled", f"{_LTD}.random_ltd_layer_num"),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,

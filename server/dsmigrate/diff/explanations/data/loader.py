@@ -41,7 +41,7 @@ _EPOCHS = "data_efficiency.data_sampling.num_epochs"
             ' {"enabled": true, "curriculum_metrics": {}}}}}',
             '{"train_batch_size": 8, "data_efficiency": {"seed": 2, "data_sampling": {"curriculum_learning":'
             ' {"enabled": true, "curriculum_metrics": {}}}}}',
-            "The curriculum shuffles by the seed `2` in place of `1`: samples come in another order",
+            "The curriculum shuffles by the seed `2` instead of `1`: samples come in another order",
             paths=(_SEED,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -75,8 +75,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
             message=say(
-                "The curriculum shuffles by the seed {new_meant} in place of {old_meant}: samples come in "
-                "another order",
+                "The curriculum shuffles by the seed {new_meant} instead of {old_meant}: samples come in another order",
                 new_meant=shown(change.new_meant),
                 old_meant=shown(change.old_meant),
             ),
@@ -89,7 +88,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.INFO,
             message=say(
-                "The curriculum ends after {new_meant} lengths of the data set, before after {old_meant}; so "
+                "The curriculum ends after {new_meant} lengths of the data set, previously after {old_meant}; so "
                 "much is `len()` of its loader",
                 new_meant=shown(change.new_meant),
                 old_meant=shown(change.old_meant),

@@ -17,12 +17,12 @@ _SWAPPED_FROM = 2**20
 """Bytes of a shard below which it is never swapped (deepspeed/runtime/swap_tensor/constants.py:MIN_AIO_BYTES)."""
 _SWITCHES = {
     "single_submit": (
-        mark("Each disk request is handed to the kernel by a call of its own"),
-        mark("Disk requests are handed to the kernel in batches"),
+        mark("Each disk request is passed to the kernel by a call of its own"),
+        mark("Disk requests are passed to the kernel in batches"),
     ),
     "overlap_events": (
         mark("A disk request is followed by the next one as soon as any has finished"),
-        mark("Disk requests are handed over in batches, each of which is waited for as a whole"),
+        mark("Disk requests are passed in batches, each of which is waited for as a whole"),
     ),
 }
 
@@ -44,8 +44,8 @@ _SWITCHES = {
         Example(
             _AIO + "{}}",
             _AIO + '{"block_size": 8388608, "queue_depth": 16}}',
-            "Each thread has up to 16 disk requests of 8 MiB under way in place of 8 of 1 MiB; shards below 8 MiB"
-            " stay in host memory, before those below 1 MiB",
+            "Each thread has up to 16 disk requests of 8 MiB under way instead of 8 of 1 MiB; shards below 8 MiB"
+            " stay in host memory, previously those below 1 MiB",
             paths=("aio.block_size", "aio.queue_depth"),
             effects=(Effect.SPEED,),
             severity=Severity.INFO,
@@ -53,12 +53,12 @@ _SWITCHES = {
         Example(
             _AIO + "{}}",
             _AIO + '{"intra_op_parallelism": 4}}',
-            "Each transfer to and from the disk is shared by 4 threads in place of 1",
+            "Each transfer to and from the disk is shared by 4 threads instead of 1",
         ),
         Example(
             f'{{"train_batch_size": 8, {_NVME}, "aio": {{"overlap_events": true}}}}',
             _AIO + '{"overlap_events": false}}',
-            "Disk requests are handed over in batches, each of which is waited for as a whole",
+            "Disk requests are passed in batches, each of which is waited for as a whole",
         ),
         Example(_AIO + "{}}", _AIO + '{"block_size": 1048576}}', ""),
         Example('{"train_batch_size": 8}', '{"train_batch_size": 8, "aio": {"block_size": 8388608}}', ""),
@@ -114,7 +114,7 @@ def _requests(pair: Pair) -> Iterator[Explained]:
     if max(block, _SWAPPED_FROM) != max(old_block, _SWAPPED_FROM):
         stays, stayed = (bytes_text(max(one, _SWAPPED_FROM)) for one in (block, old_block))
         message += say(
-            "; shards below {stays} stay in host memory, before those below {stayed}", stays=stays, stayed=stayed
+            "; shards below {stays} stay in host memory, previously those below {stayed}", stays=stays, stayed=stayed
         )
     more = tuple(one.path for one in moves if one is not None and one is not first)
     yield told(pair, first, message, more=more, effects=(Effect.SPEED,))

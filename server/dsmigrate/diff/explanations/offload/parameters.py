@@ -43,7 +43,7 @@ _BRIEFS = {"none": mark("weights on the GPU"), "cpu": mark("weights in host memo
         Example(
             _THREE + "}}",
             _HOST,
-            "Shards of the weights lie in host memory and come to the GPU for each use; before they stayed there",
+            "Shards of the weights lie in host memory and come to the GPU for each use; previously they stayed there",
             paths=("zero_optimization.offload_param.device",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.INFO,
@@ -53,7 +53,7 @@ _BRIEFS = {"none": mark("weights on the GPU"), "cpu": mark("weights in host memo
             _HOST,
             _THREE + ', "offload_param": {"device": "nvme", "nvme_path": "/local"}}}',
             "Shards of the weights lie on NVMe, but for those that `max_in_cpu` keeps in host memory, and are read for"
-            " use; before they lay in host memory",
+            " use; previously they lay in host memory",
         ),
         Example(
             '{"bf16": {"enabled": true}, "train_batch_size": 8, "zero_optimization": {"stage": 3}}',
@@ -73,7 +73,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if move is None or not {str(move.after), str(move.before)} <= _PLACES.keys():
         return
     after, before = str(move.after), "none" if move.begins else str(move.before)
-    was = {"none": say("; before they stayed there"), "cpu": say("; before they lay in host memory")}.get(before, "")
+    was = {"none": say("; previously they stayed there"), "cpu": say("; previously they lay in host memory")}.get(
+        before, ""
+    )
     was = "" if after == "none" or move.begins or (after == "nvme" and before == "none") else was
     through = _exit(pair) if after == "nvme" else ""
     yield told(pair, move, f"{say(_PLACES[after])}{was}{through}", brief=_BRIEFS[after])

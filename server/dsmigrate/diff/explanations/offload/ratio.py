@@ -35,7 +35,7 @@ _HOST = (
         Example(
             _HOST + "}}}",
             _HOST + ', "ratio": 0.5}}}',
-            "Of the sub-groups about 50 % are updated on the GPU in place of none, with the learning rate that the"
+            "Of the sub-groups about 50 % are updated on the GPU instead of none, with the learning rate that the"
             " first parameter group has at the start, whatever a scheduler does",
             paths=("zero_optimization.offload_optimizer.ratio",),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
@@ -44,7 +44,7 @@ _HOST = (
         Example(
             _HOST + "}}}",
             _HOST + ', "ratio": 0.5}}}',
-            "Of 9 sub-groups 4 are updated on the GPU in place of none",
+            "Of 9 sub-groups 4 are updated on the GPU instead of none",
             world_size=8,
             parameters=7_000_000_000,
         ),
@@ -80,7 +80,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         of = say("the sub-groups about") if groups is None else say("{groups} sub-groups", groups=groups)
         now, was = (_said(one, groups) for one in (move.after, move.before))
         message = say(
-            "Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first "
+            "Of {of} {now} are updated on the GPU instead of {was}, with the learning rate that the first "
             "parameter group has at the start, whatever a scheduler does",
             of=of,
             now=now,

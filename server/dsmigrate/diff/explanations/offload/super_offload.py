@@ -43,7 +43,7 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_opti
         Example(
             _HOST + ', "super_offload": true}}}',
             _HOST + ', "super_offload": true, "cpuadam_cores_perc": 0.5}}}',
-            "SuperOffload's Adam gets 50 % of the cores of a rank in place of 80 %",
+            "SuperOffload's Adam gets 50 % of the cores of a rank instead of 80 %",
             paths=("zero_optimization.offload_optimizer.cpuadam_cores_perc",),
             effects=(Effect.SPEED,),
         ),

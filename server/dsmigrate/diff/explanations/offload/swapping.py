@@ -38,8 +38,8 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _STATES + "}}}",
             _STATES + ', "buffer_count": 8}}}',
-            "Optimizer states pass through 8 host buffers, each as large as the largest sub-group, in place of 4: at"
-            " most 29.8 GiB in place of 14.9 GiB page-locked on each rank",
+            "Optimizer states pass through 8 host buffers, each as large as the largest sub-group, instead of 4: at"
+            " most 29.8 GiB instead of 14.9 GiB page-locked on each rank",
             paths=("zero_optimization.offload_optimizer.buffer_count",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -47,22 +47,22 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _WEIGHTS + "}}}",
             _WEIGHTS + ', "buffer_count": 8, "buffer_size": 2e8}}}',
-            "Weights pass through 8 host buffers of 200 M elements in place of 5 of 100 M: 2.98 GiB page-locked on each"
-            " rank in place of 0.93 GiB",
+            "Weights pass through 8 host buffers of 200 M elements instead of 5 of 100 M: 2.98 GiB page-locked on each"
+            " rank instead of 0.93 GiB",
             paths=("zero_optimization.offload_param.buffer_count", "zero_optimization.offload_param.buffer_size"),
         ),
         Example(
             _WEIGHTS + f'}}, "offload_optimizer": {{{_NVME}}}}}}}',
             _WEIGHTS + f', "buffer_count": 13}}, "offload_optimizer": {{{_NVME}}}}}}}',
-            "Weights pass through 13 host buffers of 100 M elements in place of 5 of 100 M: 2.42 GiB page-locked on"
-            " each rank in place of 0.93 GiB; with everything else it is",
+            "Weights pass through 13 host buffers of 100 M elements instead of 5 of 100 M: 2.42 GiB page-locked on"
+            " each rank instead of 0.93 GiB; with everything else it is",
             world_size=8,
             parameters=7_000_000_000,
         ),
         Example(
             _WEIGHTS + "}}}",
             _WEIGHTS + ', "max_in_cpu": 0}}}',
-            "None of the weights of a rank stay in host memory in place of up to 1 G elements, 1.86 GiB in bf16",
+            "None of the weights of a rank stay in host memory instead of up to 1 G elements, 1.86 GiB in bf16",
         ),
         Example(
             _THREE + ', "offload_optimizer": {"device": "cpu"}}}',
@@ -105,7 +105,7 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
         )
         if not move.after:
             message = say(
-                "None of the weights of a rank stay in host memory in place of up to {before} elements, {was}",
+                "None of the weights of a rank stay in host memory instead of up to {before} elements, {was}",
                 before=elements(move.before),
                 was=was,
             )
@@ -140,9 +140,9 @@ def _pool(pair: Pair, first: Move) -> str:
     (before, size), (after, wide) = pool(pair.old), pool(pair.new)
     now, was = of_weights(pair.new, after * wide).partition(" in ")[0], of_weights(pair.new, before * size)
     message = say("Weights pass through {after} host buffers of {wide} elements", after=after, wide=elements(wide))
-    old = say(" in place of {before} of {size}", before=before, size=elements(size)) if not first.begins else ""
+    old = say(" instead of {before} of {size}", before=before, size=elements(size)) if not first.begins else ""
     memory = say(": {now} page-locked on each rank", now=now)
-    before_that = say(" in place of {partition}", partition=was.partition(" in ")[0]) if old else ""
+    before_that = say(" instead of {partition}", partition=was.partition(" in ")[0]) if old else ""
     return f"{message}{old}{memory}{before_that}{_locked(pair.new)}"
 
 
@@ -172,7 +172,7 @@ def _locked(side: Side) -> str:
         Example(
             _STATES + "}}}",
             _STATES.replace("/local", "/scratch") + "}}}",
-            "Optimizer states are swapped to `/scratch` in place of `/local`; no other job may use that path",
+            "Optimizer states are swapped to `/scratch` instead of `/local`; no other job may use that path",
             paths=("zero_optimization.offload_optimizer.nvme_path",),
             severity=Severity.INFO,
         ),
@@ -199,7 +199,7 @@ def explain_path(pair: Pair) -> Iterator[Explained]:
             yield told(pair, move, message, effects=(Effect.VALIDITY,), severity=Severity.WARNING)
             continue
         was = (
-            say(" in place of `{before}`", before=move.before)
+            say(" instead of `{before}`", before=move.before)
             if isinstance(move.before, str) and not move.begins
             else ""
         )
@@ -246,11 +246,11 @@ def explain_pipeline(pair: Pair) -> Iterator[Explained]:
 _PIPELINE = {
     "pipeline_read": (
         mark("The states of the next sub-group are read while the CPU updates one"),
-        mark("A sub-group is read before the CPU updates it, no longer beside the update of another"),
+        mark("A sub-group is read before the CPU updates it, no longer during the update of another"),
     ),
     "pipeline_write": (
         mark("The states of a sub-group are written while the CPU updates the next one"),
-        mark("A sub-group is written before the CPU goes on, no longer beside the update of another"),
+        mark("A sub-group is written before the CPU goes on, no longer during the update of another"),
     ),
     "fast_init": (
         mark(

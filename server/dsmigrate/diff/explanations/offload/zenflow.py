@@ -83,14 +83,14 @@ def explain_presence(pair: Pair) -> Iterator[Explained]:
         Example(
             _FOUR + "}}}",
             _FOUR + ', "topk_ratio": 0.05}}}',
-            "On the GPU 5 % of the columns of each matrix are updated in place of 10 %",
+            "On the GPU 5 % of the columns of each matrix are updated instead of 10 %",
             paths=("zero_optimization.zenflow.topk_ratio",),
             severity=Severity.WARNING,
         ),
         Example(
             _FOUR + "}}}",
             _HOST + ', "zenflow": {"update_interval": 8}}}',
-            "Columns that are not selected are updated every 8 micro-batches in place of 4, which is also what the"
+            "Columns that are not selected are updated every 8 micro-batches instead of 4, which is also what the"
             " engine accumulates over",
         ),
         Example(
@@ -118,19 +118,19 @@ def explain_settings(pair: Pair) -> Iterator[Explained]:
 
 
 _TEXTS = {
-    "topk_ratio": mark("On the GPU {new} of the columns of each matrix are updated in place of {old}"),
+    "topk_ratio": mark("On the GPU {new} of the columns of each matrix are updated instead of {old}"),
     "update_interval": mark(
-        "Columns that are not selected are updated every {new} micro-batches in place of {old}, which is "
+        "Columns that are not selected are updated every {new} micro-batches instead of {old}, which is "
         "also what the engine accumulates over"
     ),
-    "select_interval": mark("Columns are selected anew every {new} in place of {old}, in units of `select_strategy`"),
-    "select_strategy": mark("The interval of the selection counts by {new} in place of {old}"),
-    "steps_per_epoch": mark("An epoch counts as {new} micro-batches for the selection in place of {old}"),
-    "full_warm_up_rounds": mark("The first {new} micro-batches each end in a full update on the CPU in place of {old}"),
+    "select_interval": mark("Columns are selected anew every {new} instead of {old}, in units of `select_strategy`"),
+    "select_strategy": mark("The interval of the selection counts by {new} instead of {old}"),
+    "steps_per_epoch": mark("An epoch counts as {new} micro-batches for the selection instead of {old}"),
+    "full_warm_up_rounds": mark("The first {new} micro-batches each end in a full update on the CPU instead of {old}"),
     "auto_ratio": mark(
-        "In automatic mode the CPU updates when {new} of the weights have crossed the line in place of {old}"
+        "In automatic mode the CPU updates when {new} of the weights have crossed the line instead of {old}"
     ),
-    "pt_reserved_cores_perc": mark("The training process keeps {new} of the cores in place of {old}"),
+    "pt_reserved_cores_perc": mark("The training process keeps {new} of the cores instead of {old}"),
     "overlap_step": "",
     "offload": "",
 }

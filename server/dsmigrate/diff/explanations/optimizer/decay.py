@@ -35,7 +35,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             _ADAM + ', "weight_decay": 0.01}}}',
             _ADAM + ', "weight_decay": 0.1}}}',
-            "A step shrinks every weight by 0.1 × learning rate in place of 0.01 × learning rate",
+            "A step shrinks every weight by 0.1 × learning rate instead of 0.01 × learning rate",
             paths=(_KEY,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -44,12 +44,14 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
             _ADAM + "}}}", _ADAM + ', "weight_decay": 0.1}}}', "Weights decay now: a step shrinks every one by 0.1 ×"
         ),
         Example(
-            _ADAM + ', "weight_decay": 0.1}}}', _ADAM + "}}}", "Weights no longer decay, before by 0.1 × learning rate"
+            _ADAM + ', "weight_decay": 0.1}}}',
+            _ADAM + "}}}",
+            "Weights no longer decay, previously by 0.1 × learning rate",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.01}}}',
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.001}}}',
-            "Each gradient gets 0.001 × weight added in place of 0.01 × weight",
+            "Each gradient gets 0.001 × weight added instead of 0.01 × weight",
         ),
         Example(
             _ADAM + ', "torch_adam": true, "weight_decay": 0.01}}}',
@@ -78,14 +80,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
     elif not after:
         message = (
-            say("Weights no longer decay, before by {was}", was=was)
+            say("Weights no longer decay, previously by {was}", was=was)
             if shrinks
-            else say("Weights no longer decay, before by {was} added to each gradient", was=was)
+            else say("Weights no longer decay, previously by {was} added to each gradient", was=was)
         )
     elif shrinks:
-        message = say("A step shrinks every weight by {now} in place of {was}", now=now, was=was)
+        message = say("A step shrinks every weight by {now} instead of {was}", now=now, was=was)
     else:
-        message = say("Each gradient gets {now} added in place of {was}", now=now, was=was)
+        message = say("Each gradient gets {now} added instead of {was}", now=now, was=was)
     default = pair.changes[_KEY].new is MISSING and bool(after)
     yield pair.says(
         _KEY,

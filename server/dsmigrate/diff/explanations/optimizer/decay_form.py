@@ -32,7 +32,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 
         Example(
             _ADAM + "}}}",
             _ADAM + ', "adam_w_mode": false}}}',
-            "Weight decay is added to the gradient (L2), before decoupled from the gradient",
+            "Weight decay is added to the gradient (L2), previously decoupled from the gradient",
             paths=(_KEY,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -40,7 +40,8 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 
         Example(
             _ADAM.replace("0.1", "0") + "}}}",
             _ADAM.replace("0.1", "0") + ', "adam_w_mode": false}}}',
-            "Weight decay is added to the gradient (L2), before decoupled from the gradient; nothing decays here, so it"
+            "Weight decay is added to the gradient (L2), previously decoupled from the gradient; nothing decays"
+            " here, so it"
             " concerns only groups of the script that decay",
             severity=Severity.INFO,
         ),
@@ -73,7 +74,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING if acts else Severity.INFO,
         message=say(
-            "Weight decay is {decay}, before {decay_2}{what}",
+            "Weight decay is {decay}, previously {decay_2}{what}",
             decay=say(after.decay.value),
             decay_2=say(before.decay.value),
             what="" if acts else idle,

@@ -1,4 +1,4 @@
-"""`torch_adam`: torch's Adam in place of DeepSpeed's kernels."""
+"""`torch_adam`: torch's Adam instead of DeepSpeed's kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
 @explanation(
     "DF606",
     "adam-kernel",
-    summary="Adam's step runs in torch in place of DeepSpeed's kernel, or the other way round.",
+    summary="Adam's step runs in torch instead of DeepSpeed's kernel, or the other way round.",
     why=(
         "Both compute the same up to rounding; DeepSpeed's kernels are faster, on the host by far. What is not written"
         " differs: torch's AdamW decays by 0.01, DeepSpeed's classes by 0."
@@ -33,7 +33,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             _ADAM + ', "weight_decay": 0.1}}}',
             _ADAM + ', "weight_decay": 0.1, "torch_adam": true}}}',
-            "Adam's step runs in `torch.optim.AdamW` in place of `FusedAdam`: the same up to rounding, and slower",
+            "Adam's step runs in `torch.optim.AdamW` instead of `FusedAdam`: the same up to rounding, and slower",
             paths=(_KEY,),
             effects=(Effect.NUMERICS, Effect.SPEED),
             severity=Severity.INFO,
@@ -41,8 +41,8 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             _ADAM + "}}}",
             _ADAM + ', "torch_adam": true}}}',
-            "Adam's step runs in `torch.optim.AdamW` in place of `FusedAdam`, and weights decay by 0.01 × learning"
-            " rate, which is torch's default, in place of 0",
+            "Adam's step runs in `torch.optim.AdamW` instead of `FusedAdam`, and weights decay by 0.01 × learning"
+            " rate, which is torch's default, instead of 0",
             severity=Severity.WARNING,
         ),
         Example(
@@ -50,7 +50,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
             + ', "torch_adam": true}}, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
             _ADAM
             + ', "weight_decay": 0.01}}, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
-            "Adam's step runs in `DeepSpeedCPUAdam` in place of `torch.optim.AdamW`: the same up to rounding, and"
+            "Adam's step runs in `DeepSpeedCPUAdam` instead of `torch.optim.AdamW`: the same up to rounding, and"
             " faster",
         ),
         Example(_ADAM + "}}}", _ADAM + ', "torch_adam": false}}}', ""),
@@ -65,7 +65,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if torch is None or after.facts.takes_anything:
         return
     message = say(
-        "Adam's step runs in `{class_name}` in place of `{class_name_2}`",
+        "Adam's step runs in `{class_name}` instead of `{class_name_2}`",
         class_name=after.class_name,
         class_name_2=before.class_name,
     )
@@ -74,7 +74,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if moved and _DECAY not in pair.changes:
         mine = say(", which is torch's default,") if torch else ""
         message += say(
-            ", and weights decay by {new} × learning rate{mine} in place of {old}",
+            ", and weights decay by {new} × learning rate{mine} instead of {old}",
             new=number(new),
             mine=mine,
             old=number(old),

@@ -43,7 +43,7 @@ _MOST = 4
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "eps": 1e-6}}}',
             '{"train_batch_size": 8, "optimizer": {"type": "Lion", "params": {"lr": 1e-4}}}',
-            "`Lion` (FusedLion) updates the weights in place of `AdamW` (FusedAdam): steps of fixed size along the"
+            "`Lion` (FusedLion) updates the weights instead of `AdamW` (FusedAdam): steps of fixed size along the"
             " sign of a momentum; one state per weight",
             paths=(TYPE, f"{PARAMS}.eps"),
             effects=_ALL,
@@ -52,7 +52,7 @@ _MOST = 4
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"weight_decay": 0.1}}}',
             '{"train_batch_size": 8, "optimizer": {"type": "Adagrad", "params": {"weight_decay": 0.1}}}',
-            "`Adagrad` (torch.optim.Adagrad) updates the weights in place of `AdamW` (FusedAdam): each weight's step"
+            "`Adagrad` (torch.optim.Adagrad) updates the weights instead of `AdamW` (FusedAdam): each weight's step"
             " shrinks with the sum of its squared gradients; what is not written moves with it: `lr` 0.001 → 0.01,"
             " `eps` 1e-08 → 1e-10",
         ),
@@ -142,7 +142,8 @@ def _same(pair: Pair, before: Built, after: Built) -> Explained:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if acts else Severity.INFO,
             message=say(
-                "Weight decay is {decay}, before {decay_2}; `{facts_name}` and `{facts_name_2}` are the same otherwise",
+                "Weight decay is {decay}, previously {decay_2}; `{facts_name}` and `{facts_name_2}` are the same"
+                " otherwise",
                 decay=say(after.decay.value),
                 decay_2=say(before.decay.value),
                 facts_name=after.facts.name,
@@ -171,7 +172,7 @@ def _another(pair: Pair, before: Built, after: Built) -> Explained:
         effects=_ALL,
         severity=Severity.WARNING,
         message=say(
-            "{after_name} updates the weights in place of {before_name}: {lower}{rule}",
+            "{after_name} updates the weights instead of {before_name}: {lower}{rule}",
             after_name=after.name,
             before_name=before.name,
             lower=rule[:1].lower(),

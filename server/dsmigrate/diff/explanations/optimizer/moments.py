@@ -36,7 +36,7 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + ', "betas": [0.9, 0.999]}}}',
             _ADAM + ', "betas": [0.9, 0.95]}}}',
-            "Squared gradients are averaged over about 20 steps in place of 1000 (beta2 0.999 → 0.95)",
+            "Squared gradients are averaged over about 20 steps instead of 1000 (beta2 0.999 → 0.95)",
             paths=(_BETAS,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -44,26 +44,27 @@ _CYCLE = '}}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5,
         Example(
             _ADAM + "}}}",
             _ADAM + ', "betas": [0.8, 0.99]}}}',
-            "Gradients are averaged over about 5 steps in place of 10 (beta1 0.9 → 0.8) and squared gradients over"
-            " about 100 in place of 1000 (beta2 0.999 → 0.99)",
+            "Gradients are averaged over about 5 steps instead of 10 (beta1 0.9 → 0.8) and squared gradients over"
+            " about 100 instead of 1000 (beta2 0.999 → 0.99)",
         ),
         Example(
             _ADAM + _CYCLE,
             _ADAM + ', "betas": [0.8, 0.99]' + _CYCLE,
-            "Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99",
+            "Does nothing: OneCycle moves beta1 itself and sets beta2 to 0.99",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
         Example(
             _ADAM + "}}}",
             _ADAM + ', "eps": 1e-6}}}',
-            "`eps` is 1e-06 in place of 1e-08: smaller steps for weights whose gradients are not far above it",
+            "`eps` is 1e-06 instead of 1e-08: smaller steps for weights whose gradients are not far above it",
             paths=(_EPS,),
         ),
         Example(
             _SGD + "}}}",
             _SGD + ', "momentum": 0.9}}}',
-            "Momentum is 0.9, before none: a gradient goes on acting for about 10 steps, which adds up to 10 times its"
+            "Momentum is 0.9, previously none: a gradient goes on acting for about 10 steps, which adds up to 10"
+            " times its"
             " size",
             paths=(_MOMENTUM,),
         ),
@@ -78,7 +79,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if pair.change(path) is None:
             continue
         if path == _BETAS and all(_cycles(side) for side in (pair.old, pair.new)):
-            message = say("Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99")
+            message = say("Does nothing: OneCycle moves beta1 itself and sets beta2 to 0.99")
             yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
             continue
         message, brief = write(pair)
@@ -108,8 +109,8 @@ def _betas(pair: Pair) -> tuple[str, str]:
     return sentence[:1].upper() + sentence[1:], say(", ").join(names)
 
 
-_FIRST = mark("{what} are averaged over about {steps} steps in place of {before} ({name})")
-_SECOND = mark("{what} over about {steps} in place of {before} ({name})")
+_FIRST = mark("{what} are averaged over about {steps} steps instead of {before} ({name})")
+_SECOND = mark("{what} over about {steps} instead of {before} ({name})")
 
 
 def _eps(pair: Pair) -> tuple[str, str]:
@@ -119,14 +120,13 @@ def _eps(pair: Pair) -> tuple[str, str]:
     new, old = number(after), number(before)
     message = (
         say(
-            "`eps` is {after} in place of {before}: smaller steps for weights whose gradients are not far above it",
+            "`eps` is {after} instead of {before}: smaller steps for weights whose gradients are not far above it",
             after=new,
             before=old,
         )
         if after > before
         else say(
-            "`eps` is {after} in place of {before}: larger steps for weights whose gradients are not far above "
-            "{before}",
+            "`eps` is {after} instead of {before}: larger steps for weights whose gradients are not far above {before}",
             after=new,
             before=old,
         )
@@ -140,16 +140,16 @@ def _momentum(pair: Pair) -> tuple[str, str]:
         return "", ""
     was = number(before) if before else say("none")
     if not 0 < after < 1:
-        return say("There is no momentum any more, before {was}: a gradient acts in its own step alone", was=was), say(
-            "no momentum"
-        )
+        return say(
+            "There is no momentum any more, previously {was}: a gradient acts in its own step alone", was=was
+        ), say("no momentum")
     steps = _steps(after)
     facts = _facts(pair.new)
     plain = facts is not None and facts.name == "SGD" and not pair.new.number(f"{PARAMS}.dampening")
     size = say(", which adds up to {steps} times its size", steps=steps) if plain else ""
     return (
         say(
-            "Momentum is {after}, before {was}: a gradient goes on acting for about {steps} steps{size}",
+            "Momentum is {after}, previously {was}: a gradient goes on acting for about {steps} steps{size}",
             after=number(after),
             was=was,
             steps=steps,

@@ -49,7 +49,7 @@ _SGD = '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 1e
         Example(
             _SGD + "}}}",
             _SGD + ', "nesterov": true}}}',
-            "Nesterov form of the momentum: `true` now, before `false`, the default",
+            "Nesterov form of the momentum: `true` now, previously `false`, the default",
             paths=(f"{PARAMS}.nesterov",),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -102,7 +102,7 @@ def _told(pair: Pair, change: Change, parameter: Parameter) -> Explained:
         effects=(Effect.NUMERICS, Effect.SPEED) if alike else (Effect.NUMERICS,),
         severity=Severity.INFO if alike else Severity.WARNING,
         message=say(
-            "{rstrip}: {value} now, before {value_2}",
+            "{rstrip}: {value} now, previously {value_2}",
             rstrip=parameter.summary.rstrip("."),
             value=_value(change.new, change.new_meant, parameter),
             value_2=_value(change.old, change.old_meant, parameter),

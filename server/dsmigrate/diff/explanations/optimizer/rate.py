@@ -16,7 +16,7 @@ from dsmigrate.knowledge import MISSING
 from dsmigrate.languages import mark, say
 
 _KEY = f"{PARAMS}.lr"
-_HALVES = {"muon_lr": mark("of the matrices that Muon updates"), "adam_lr": mark("of what Adam updates beside Muon")}
+_HALVES = {"muon_lr": mark("of the matrices that Muon updates"), "adam_lr": mark("of what Adam updates next to Muon")}
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": '
 
 
@@ -39,7 +39,7 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             _ADAM + "1e-4}}}",
             _ADAM + "2e-4}}}",
-            "The learning rate is 0.0002 in place of 0.0001, twice as high",
+            "The learning rate is 0.0002 instead of 0.0001, twice as high",
             paths=(_KEY,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -47,12 +47,12 @@ _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr":
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW"}}',
             _ADAM + "1e-5}}}",
-            "The learning rate is 1e-05 in place of 0.001, the default, 1/100 as high",
+            "The learning rate is 1e-05 instead of 0.001, the default, 1/100 as high",
         ),
         Example(
             _ADAM + '1e-4}}, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 100}}}',
             _ADAM + '3e-4}}, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 100}}}',
-            "The peak of WarmupCosineLR is 0.0003 in place of 0.0001, 3 times as high, and every other step with it",
+            "The peak of WarmupCosineLR is 0.0003 instead of 0.0001, 3 times as high, and every other step with it",
         ),
         Example(
             _ADAM + '1e-4}}, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-3}}}',
@@ -101,7 +101,7 @@ def _rate(pair: Pair, change: Change, name: str) -> Iterator[Explained]:
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
         message=say(
-            "{what} is {now} in place of {was}{as_high}{rest}",
+            "{what} is {now} instead of {was}{as_high}{rest}",
             what=what,
             now=now,
             was=was,

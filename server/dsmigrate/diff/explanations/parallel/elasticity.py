@@ -14,10 +14,10 @@ _ELASTIC = Feature(
     section="elasticity",
     switch="elasticity.enabled",
     begins=mark(
-        "DeepSpeed computes batch, micro-batch and accumulation from the number of GPUs now, in place of the batch keys"
+        "DeepSpeed computes batch, micro-batch and accumulation from the number of GPUs now, instead of the batch keys"
     ),
     ends=mark(
-        "The batch keys count again; before DeepSpeed computed batch, micro-batch and accumulation from "
+        "The batch keys count again; previously DeepSpeed computed batch, micro-batch and accumulation from "
         "the number of GPUs"
     ),
     runs=mark("DeepSpeed computes the batch from other limits"),

@@ -55,7 +55,7 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effe
         Example(
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2}}',
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 4}}',
-            "Experts are spread over 4 ranks in place of 2: a rank holds half as many",
+            "Experts are spread over 4 ranks instead of 2: a rank holds half as many",
             paths=(_SIZE,),
         ),
         Example(
@@ -67,7 +67,8 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effe
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2}}',
             '{"train_batch_size": 8, "expert_parallel": {"enabled": true, "autoep_size": 2},'
             ' "use_data_before_expert_parallelism": true}',
-            "Consecutive ranks hold the same experts now, and tokens travel across; before neighbours exchanged tokens",
+            "Consecutive ranks hold the same experts now, and tokens are sent across; previously neighbours"
+            " exchanged tokens",
             paths=(_ORDER,),
             effects=(Effect.COMMUNICATION, Effect.CHECKPOINT),
         ),
@@ -95,7 +96,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=_ALL[1:],
             severity=Severity.WARNING,
             message=say(
-                "Experts are spread over {after} ranks in place of {before}: a rank holds {share}",
+                "Experts are spread over {after} ranks instead of {before}: a rank holds {share}",
                 after=number(after),
                 before=number(before),
                 share=share,
@@ -119,10 +120,11 @@ def _order(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.COMMUNICATION, Effect.CHECKPOINT),
         severity=Severity.WARNING,
         message=say(
-            "Consecutive ranks hold the same experts now, and tokens travel across; before neighbours exchanged tokens"
+            "Consecutive ranks hold the same experts now, and tokens are sent across; previously neighbours"
+            " exchanged tokens"
         )
         if after
-        else say("Neighbouring ranks exchange tokens now; before consecutive ranks held the same experts"),
+        else say("Neighbouring ranks exchange tokens now; previously consecutive ranks held the same experts"),
         advice=say(
             "It concerns models with mixture-of-experts layers alone; all files of a checkpoint must agree on it"
         ),

@@ -20,7 +20,7 @@ _WITHIN = (mark("activations"), mark("gradients"))
 @explanation(
     "DF803",
     "pipeline",
-    summary="A pipeline stage recomputes other activations, or sends whole tensors in place of slices.",
+    summary="A pipeline stage recomputes other activations, or sends whole tensors instead of slices.",
     why=(
         "The pipeline engine runs when the model is a `PipelineModule`; with any other model nobody reads the section."
         " Stages and partitioning are arguments of the module. Slices exist only beside tensor parallelism."
@@ -38,7 +38,7 @@ _WITHIN = (mark("activations"), mark("gradients"))
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "pipeline": {"pipe_partitioned": false}}',
-            "Activations travel whole between pipeline stages, before as one slice for each tensor-parallel rank",
+            "Activations are sent whole between pipeline stages, previously as one slice for each tensor-parallel rank",
             effects=(Effect.MEMORY, Effect.COMMUNICATION),
         ),
         Example(
@@ -81,7 +81,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 effects=effects,
                 severity=Severity.INFO,
                 message=say(
-                    "{what} travel {now} between pipeline stages, before {then}", what=say(what), now=now, then=then
+                    "{what} are sent {now} between pipeline stages, previously {then}",
+                    what=say(what),
+                    now=now,
+                    then=then,
                 ),
                 brief=say("{what} of the pipeline sent in slices", what=say(what.lower()))
                 if sliced

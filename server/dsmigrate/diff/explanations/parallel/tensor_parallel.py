@@ -44,7 +44,7 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effe
         Example(
             '{"train_batch_size": 8, "tensor_parallel": {"autotp_size": 2}}',
             '{"train_batch_size": 8}',
-            "AutoTP no longer splits the layers: every rank holds them whole, before 1/2 of them",
+            "AutoTP no longer splits the layers: every rank holds them whole, previously 1/2 of them",
         ),
         Example(
             '{"train_batch_size": 8, "tensor_parallel": {"autotp_size": 2}}',
@@ -97,9 +97,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
 def _message(before: int, after: int) -> str:
     if after == 1:
         return say(
-            "AutoTP no longer splits the layers: every rank holds them whole, before 1/{before} of them", before=before
+            "AutoTP no longer splits the layers: every rank holds them whole, previously 1/{before} of them",
+            before=before,
         )
-    was = say(" in place of {before}", before=before) if before > 1 else ""
+    was = say(" instead of {before}", before=before) if before > 1 else ""
     return say(
         "AutoTP splits the linear layers over {after} ranks{was}: each holds about 1/{after} of them, "
         "and activations are summed over the group in every pass; without an `mpu` only 1/{after} of the "

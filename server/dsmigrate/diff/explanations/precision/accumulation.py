@@ -33,7 +33,7 @@ _SUMMED = '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 
         Example(
             _SUMMED + ' "zero_optimization": {"stage": 2}}',
             _SUMMED + ' "zero_optimization": {"stage": 2}, "data_types": {"grad_accum_dtype": "fp32"}}',
-            "Gradients of 8 micro-batches are summed in fp32 in place of bf16: twice the bytes for the sums",
+            "Gradients of 8 micro-batches are summed in fp32 instead of bf16: twice the bytes for the sums",
             paths=(ACCUMULATION,),
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
@@ -41,7 +41,7 @@ _SUMMED = '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 
         Example(
             _SUMMED + ' "zero_optimization": {"stage": 1}}',
             _SUMMED + ' "zero_optimization": {"stage": 1}, "data_types": {"grad_accum_dtype": "fp32"}}',
-            "Gradients of 8 micro-batches are summed in fp32 in place of bf16, on every rank in full, and the"
+            "Gradients of 8 micro-batches are summed in fp32 instead of bf16, on every rank in full, and the"
             " optimizer of ZeRO 1 becomes `BF16_Optimizer`",
             effects=(Effect.NUMERICS, Effect.MEMORY),
         ),
@@ -74,7 +74,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     steps = pair.new.number(STEPS)
     of = say(" of {steps} micro-batches", steps=text(steps)) if steps is not None and steps > 1 else ""
-    message = say("Gradients{of} are summed in {after} in place of {before}", of=of, after=after, before=before)
+    message = say("Gradients{of} are summed in {after} instead of {before}", of=of, after=after, before=before)
     old, new = (uses_bf16_optimizer(side.context) for side in (pair.old, pair.new))
     if new and not old:
         message += say(", on every rank in full, and the optimizer of ZeRO 1 becomes `BF16_Optimizer`")

@@ -44,20 +44,20 @@ _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "torch_autocast": {"enabled": true, "dtype":'
             ' "bf16"}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
-            "The forward pass runs without autocast, before in bf16; on a GPU a region of the script around"
+            "The forward pass runs without autocast, previously in bf16; on a GPU a region of the script around"
             " `engine(...)` is switched off as well",
         ),
         Example(
             '{"train_batch_size": 8, "torch_autocast": {"enabled": true, "dtype": "bf16"}}',
             '{"train_batch_size": 8, "torch_autocast": {"enabled": true, "dtype": "fp16"}}',
-            "Autocast computes in fp16 in place of bf16, with a gradient scaler that no checkpoint keeps",
+            "Autocast computes in fp16 instead of bf16, with a gradient scaler that no checkpoint keeps",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "torch_autocast": {"enabled": true, "dtype":'
             ' "bf16"}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "torch_autocast": {"enabled": true, "dtype":'
             ' "bf16", "lower_precision_safe_modules": []}}',
-            "No module is sent in the format of autocast: gradients travel in their own format",
+            "No module is sent in the format of autocast: gradients are sent in their own format",
             paths=(_MODULES,),
             effects=(Effect.NUMERICS, Effect.COMMUNICATION),
         ),
@@ -87,7 +87,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             )
             if after
             else say(
-                "The forward pass runs without autocast, before in {kind}; on a GPU a region of the script "
+                "The forward pass runs without autocast, previously in {kind}; on a GPU a region of the script "
                 "around `engine(...)` is switched off as well",
                 kind=kind,
             ),
@@ -105,17 +105,17 @@ def _otherwise(pair: Pair) -> Iterator[Explained]:
             _DTYPE,
             effects=_ALL,
             severity=Severity.WARNING,
-            message=say("Autocast computes in {new} in place of {old}{scaler}", new=new, old=old, scaler=scaler),
+            message=say("Autocast computes in {new} instead of {old}{scaler}", new=new, old=old, scaler=scaler),
             brief=say("autocast in {new}", new=new),
         )
     change = pair.change(_MODULES)
     if change is not None:
         if change.new_meant == []:
-            message = say("No module is sent in the format of autocast: gradients travel in their own format")
+            message = say("No module is sent in the format of autocast: gradients are sent in their own format")
         else:
             message = say(
-                "Gradients of {classes} travel in the format of autocast, before of {classes_2}; all others "
-                "travel in their own",
+                "Gradients of {classes} are sent in the format of autocast, previously of {classes_2}; all others "
+                "are sent in their own",
                 classes=_classes(change.new_meant),
                 classes_2=_classes(change.old_meant),
             )

@@ -35,7 +35,7 @@ _BF16 = '{"train_batch_size": 8, "bf16": {"enabled": true}'
         Example(
             _BF16 + "}",
             _BF16 + ', "data_types": {"buffer_dtype": "bf16"}}',
-            "Buffers of the model are cast to bf16; before they kept the format they are loaded in",
+            "Buffers of the model are cast to bf16; previously they kept the format they are loaded in",
             paths=(_BUFFERS,),
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
@@ -43,12 +43,12 @@ _BF16 = '{"train_batch_size": 8, "bf16": {"enabled": true}'
         Example(
             _BF16 + ', "data_types": {"buffer_dtype": "bf16"}}',
             _BF16 + "}",
-            "Buffers of the model keep the format they are loaded in; before they were cast to bf16",
+            "Buffers of the model keep the format they are loaded in; previously they were cast to bf16",
         ),
         Example(
             _BF16 + "}",
             _BF16 + ', "data_types": {"keep_in_fp32_modules": []}}',
-            "No buffer is kept in fp32 for its name; before those on the lists of the model class were",
+            "No buffer is kept in fp32 for its name; previously those on the lists of the model class were",
             paths=(_KEPT,),
         ),
         Example(
@@ -76,7 +76,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _BUFFERS,
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
-            message=say("Buffers of the model {are}; before they {were}", are=_are(new), were=_were(old)),
+            message=say("Buffers of the model {are}; previously they {were}", are=_are(new), were=_were(old)),
             brief=say("buffers in {new}", new=new) if new else say("buffers as they are loaded"),
         )
     change = pair.change(_KEPT)
@@ -86,7 +86,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
             message=say(
-                "{kept} kept in fp32 for {en_their} name; before {those}",
+                "{kept} kept in fp32 for {en_their} name; previously {those}",
                 kept=_kept(change.new_meant),
                 en_their="its" if change.new_meant == [] else "their",
                 those=_those(change.old_meant),

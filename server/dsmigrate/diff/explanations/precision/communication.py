@@ -36,7 +36,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "bf16": {"enabled": true}}',
             '{"train_batch_size": 8, "bf16": {"enabled": true}, "communication_data_type": "fp32"}',
-            "Gradients travel in fp32 in place of bf16: twice the bytes",
+            "Gradients are sent in fp32 instead of bf16: twice the bytes",
             paths=(_KEY,),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.WARNING,
@@ -44,13 +44,13 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "communication_data_type": "fp32"}',
             '{"train_batch_size": 8, "communication_data_type": "fp16"}',
-            "Gradients travel in fp16 in place of fp32: half the bytes, and sums that are rounded to 11 significant"
+            "Gradients are sent in fp16 instead of fp32: half the bytes, and sums that are rounded to 11 significant"
             " bits",
         ),
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true}}',
             '{"train_batch_size": 8, "fp16": {"enabled": true}, "communication_data_type": "fp16"}',
-            "Gradients travel in fp16 either way, as the training mode has it",
+            "Gradients are sent in fp16 either way, as the training mode has it",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -65,7 +65,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "seq_parallel_communication_data_type": "bf16"}',
             '{"train_batch_size": 8}',
-            "With the sequence parallelism of an `mpu` gradients travel in fp32 in place of bf16; without it nothing"
+            "With the sequence parallelism of an `mpu` gradients are sent in fp32 instead of bf16; without it nothing"
             " changes",
             paths=(_SEQUENCE,),
             severity=Severity.WARNING,
@@ -80,7 +80,7 @@ _SEQUENCE = "seq_parallel_communication_data_type"
         Example(
             '{"train_batch_size": 8, "bf16": {"enabled": "auto"}}',
             '{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "communication_data_type": "fp32"}',
-            "Gradients travel in fp32, whatever the training mode; before in the format of the training mode",
+            "Gradients are sent in fp32, whatever the training mode; previously in the format of the training mode",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -107,7 +107,7 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         yield from _of_open_mode(pair, before, after)
         return
     if before == after:
-        message = say("Gradients travel in {after} either way, as the training mode has it", after=after)
+        message = say("Gradients are sent in {after} either way, as the training mode has it", after=after)
         yield pair.says(_KEY, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
     share = WIDTHS[after] / WIDTHS[before]
@@ -123,7 +123,7 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         effects=_ALL,
         severity=Severity.WARNING,
         message=say(
-            "Gradients travel in {after} in place of {before}{cost}",
+            "Gradients are sent in {after} instead of {before}{cost}",
             after=after,
             before=before,
             cost=cost,
@@ -136,15 +136,15 @@ def _of_open_mode(pair: Pair, before: str | None, after: str | None) -> Iterator
     """Yield what a stated format does beside a training mode that the consumer decides."""
     if (before is None) is (after is None) or not all(mode(side.context) is None for side in (pair.old, pair.new)):
         return
-    stated = say("Gradients travel in {what}, whatever the training mode", what=after or before)
+    stated = say("Gradients are sent in {what}, whatever the training mode", what=after or before)
     rest = say("in the format of the training mode")
     yield pair.says(
         _KEY,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=say("{stated}; before {rest}", stated=stated, rest=rest)
+        message=say("{stated}; previously {rest}", stated=stated, rest=rest)
         if after
-        else say("Gradients travel {rest}; before in {before}, whatever the mode", rest=rest, before=before),
+        else say("Gradients are sent {rest}; previously in {before}, whatever the mode", rest=rest, before=before),
         advice="" if (after or before) != "fp32" else say("fp32 is twice the bytes of fp16 and bf16"),
         brief=say("gradients sent in {after}", after=after)
         if after
@@ -161,10 +161,10 @@ def _of_sequences(pair: Pair) -> Iterator[Explained]:
         _SEQUENCE,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=say("Gradients travel in {after} in place of {before}", after=after, before=before)
+        message=say("Gradients are sent in {after} instead of {before}", after=after, before=before)
         if meshed
         else say(
-            "With the sequence parallelism of an `mpu` gradients travel in {after} in place of {before}; without it "
+            "With the sequence parallelism of an `mpu` gradients are sent in {after} instead of {before}; without it "
             "nothing changes",
             after=after,
             before=before,

@@ -37,7 +37,7 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + "}}",
             _START + ', "loss_scale": 128}}',
-            "The loss scale stays at 128; before it adapted, from 65536",
+            "The loss scale stays at 128; previously it adapted, from 65536",
             paths=(DYNAMIC,),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
@@ -45,36 +45,36 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
         Example(
             _START + ', "loss_scale": 1}}',
             _START + "}}",
-            "The loss scale adapts now, from 65536; before it stayed at 1, which is none",
+            "The loss scale adapts now, from 65536; previously it stayed at 1, which is none",
         ),
         Example(
             _START + ', "initial_scale_power": 16}}',
             _START + ', "initial_scale_power": 12}}',
-            "The loss scale starts at 4096 in place of 65536: fewer steps are skipped at the start",
+            "The loss scale starts at 4096 instead of 65536: fewer steps are skipped at the start",
             paths=(POWER,),
             severity=Severity.INFO,
         ),
         Example(
             _START + ', "loss_scale_window": 1000}}',
             _START + ', "loss_scale_window": 100}}',
-            "The loss scale doubles after 100 steps without overflow in place of 1000: it meets the limit more often,"
+            "The loss scale doubles after 100 steps without overflow instead of 1000: it meets the limit more often,"
             " and skips a step each time",
         ),
         Example(
             _START + ', "hysteresis": 2}}',
             _START + ', "hysteresis": 1}}',
-            "The loss scale halves at the 1st overflow in place of the 2nd",
+            "The loss scale halves at the 1st overflow instead of the 2nd",
         ),
         Example(
             _START + ', "min_loss_scale": 1}}',
             _START + ', "min_loss_scale": 128}}',
-            "An overflow at the loss scale 128 ends the run, before at 1",
+            "An overflow at the loss scale 128 ends the run, previously at 1",
             severity=Severity.INFO,
         ),
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 16}}',
             '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 10}}',
-            "The loss scale starts at 1024 in place of 65536: fewer steps are skipped at the start, if Transformers"
+            "The loss scale starts at 1024 instead of 65536: fewer steps are skipped at the start, if Transformers"
             " Trainer turns fp16 on",
             consumer=Consumer.TRANSFORMERS,
         ),
@@ -107,18 +107,16 @@ def _kind(pair: Pair) -> Iterator[Explained]:
     if before is None or after is None:
         return
     if after and before:
-        message = say(
-            "The loss scale stays at {after} in place of {before}", after=number(after), before=number(before)
-        )
+        message = say("The loss scale stays at {after} instead of {before}", after=number(after), before=number(before))
     elif after:
         message = say(
-            "The loss scale stays at {fixed}; before it adapted{from_}",
+            "The loss scale stays at {fixed}; previously it adapted{from_}",
             fixed=_fixed(after),
             from_=_from(pair, new=False),
         )
     else:
         message = say(
-            "The loss scale adapts now{from_}; before it stayed at {fixed}",
+            "The loss scale adapts now{from_}; previously it stayed at {fixed}",
             from_=_from(pair, new=True),
             fixed=_fixed(before),
         )
@@ -155,12 +153,12 @@ def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     fewer = say("fewer") if (after or 0) < (before or 0) else say("more")
     if not (old.isdecimal() and new.isdecimal()):
         return say(
-            "The loss scale starts at 2 to the power of {after}, before of {before}",
+            "The loss scale starts at 2 to the power of {after}, previously of {before}",
             after=shown(after),
             before=shown(before),
         )
     return say(
-        "The loss scale starts at {new} in place of {old}: {fewer} steps are skipped at the start",
+        "The loss scale starts at {new} instead of {old}: {fewer} steps are skipped at the start",
         new=new,
         old=old,
         fewer=fewer,
@@ -171,7 +169,7 @@ def _window(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_WINDOW)
     often = say("more") if (after or 0) < (before or 0) else say("less")
     return say(
-        "The loss scale doubles after {after} steps without overflow in place of {before}: it meets the "
+        "The loss scale doubles after {after} steps without overflow instead of {before}: it meets the "
         "limit {often} often, and skips a step each time",
         after=number(after),
         before=number(before),
@@ -184,26 +182,26 @@ def _hysteresis(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of sev
     if (after or 0) < 1:
         return say("The loss scale never falls any more: an overflow that repeats stops training without an error")
     return say(
-        "The loss scale halves at the {nth} overflow in place of the {nth_2}", nth=_nth(after), nth_2=_nth(before)
+        "The loss scale halves at the {nth} overflow instead of the {nth_2}", nth=_nth(after), nth_2=_nth(before)
     )
 
 
 def _consecutive(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     if pair.new.is_on(_CONSECUTIVE):
-        return say("Only overflows in a row lower the loss scale now; before single ones added up")
-    return say("Single overflows add up until they lower the loss scale; before only those in a row did")
+        return say("Only overflows in a row lower the loss scale now; previously single ones added up")
+    return say("Single overflows add up until they lower the loss scale; previously only those in a row did")
 
 
 def _least(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_LEAST)
     if pair.new.context.stage in {1, 2, 3}:
         return say(
-            "An overflow at the loss scale {after} ends the run, before at {before}",
+            "An overflow at the loss scale {after} ends the run, previously at {before}",
             after=number(after),
             before=number(before),
         )
     return say(
-        "The loss scale falls no further than {after}, before {before}", after=number(after), before=number(before)
+        "The loss scale falls no further than {after}, previously {before}", after=number(after), before=number(before)
     )
 
 

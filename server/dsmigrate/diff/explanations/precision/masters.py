@@ -33,7 +33,7 @@ _OFFLOAD = ', "zero_optimization": {"stage": 2, "offload_optimizer": {"device": 
         Example(
             _ZERO + "}" + _OFFLOAD,
             _ZERO + ', "bf16_master_weights_and_grads": true}' + _OFFLOAD,
-            "Master weights are bf16 in place of fp32: 2 bytes per parameter less, and updates below about one 256th"
+            "Master weights are bf16 instead of fp32: 2 bytes per parameter less, and updates below about one 256th"
             " of a weight are lost",
             paths=(BF16_MASTERS,),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.CHECKPOINT),
@@ -43,14 +43,14 @@ _OFFLOAD = ', "zero_optimization": {"stage": 2, "offload_optimizer": {"device": 
             _ZERO + ', "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}, "zero_optimization":'
             ' {"stage": 2}}',
             _ZERO + '}, "zero_optimization": {"stage": 2}}',
-            "Master weights are fp32 in place of bf16: 2 bytes per parameter more, and small updates add up again; the"
+            "Master weights are fp32 instead of bf16: 2 bytes per parameter more, and small updates add up again; the"
             " moments of the optimizer are fp32 as well",
             paths=(BF16_MASTERS, BF16_STATES),
         ),
         Example(
             _ZERO + ', "bf16_master_weights_and_grads": true}' + _OFFLOAD,
             _ZERO + ', "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}' + _OFFLOAD,
-            "The moments of the optimizer are bf16 in place of fp32: 4 bytes per parameter less with Adam",
+            "The moments of the optimizer are bf16 instead of fp32: 4 bytes per parameter less with Adam",
         ),
         Example(
             _ZERO + '}, "zero_optimization": {"stage": 2}}',
@@ -70,7 +70,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     states = moments[0] != moments[1]
     if before != after and after is not None:
         message = say(
-            "Master weights are {after} in place of {before}: {bytes}",
+            "Master weights are {after} instead of {before}: {bytes}",
             after=after,
             before=before,
             bytes=_bytes(after, before),
@@ -78,7 +78,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message += say("; the moments of the optimizer are {format} as well", format=moments[1]) if states else ""
         brief = say("{after} master weights", after=after)
     elif states:
-        message = say("The moments of the optimizer are {new} in place of {old}: ", new=moments[1], old=moments[0]) + (
+        message = say("The moments of the optimizer are {new} instead of {old}: ", new=moments[1], old=moments[0]) + (
             say("4 bytes per parameter less with Adam") if new else say("4 bytes per parameter more with Adam")
         )
         brief = say("{format} optimizer states", format=moments[1])

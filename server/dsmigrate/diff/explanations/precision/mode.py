@@ -46,8 +46,8 @@ _SCALING = (
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "bf16": {"enabled": true}}',
-            "Weights, activations and gradients are bf16 in place of fp32, with fp32 master weights in the optimizer:"
-            " half the bytes to hold and to send, 8 significant bits in place of 24",
+            "Weights, activations and gradients are bf16 instead of fp32, with fp32 master weights in the optimizer:"
+            " half the bytes to hold and to send, 8 significant bits instead of 24",
             paths=(BF16,),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,
@@ -56,8 +56,8 @@ _SCALING = (
             '{"train_batch_size": 8, "fp16": {"enabled": true, "initial_scale_power": 12}, "zero_optimization":'
             ' {"stage": 2}}',
             '{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}',
-            "Weights, activations and gradients are bf16 in place of fp16: the range of fp32, so no loss scale and no"
-            " steps skipped for it, but 8 significant bits in place of 11",
+            "Weights, activations and gradients are bf16 instead of fp16: the range of fp32, so no loss scale and no"
+            " steps skipped for it, but 8 significant bits instead of 11",
             paths=(BF16, FP16, "fp16.initial_scale_power"),
             severity=Severity.BREAKING,
         ),
@@ -65,26 +65,26 @@ _SCALING = (
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "fp16": {"enabled": true, "initial_scale_power": 12}, "zero_optimization":'
             ' {"stage": 2}}',
-            "Weights, activations and gradients are fp16 in place of fp32, with fp32 master weights in the optimizer:"
-            " half the bytes to hold and to send, 11 significant bits in place of 24, and a loss scale that starts at"
+            "Weights, activations and gradients are fp16 instead of fp32, with fp32 master weights in the optimizer:"
+            " half the bytes to hold and to send, 11 significant bits instead of 24, and a loss scale that starts at"
             " 4096",
             paths=(FP16, "fp16.initial_scale_power"),
         ),
         Example(
             '{"train_batch_size": 8, "bf16": {"enabled": true}}',
             '{"train_batch_size": 8}',
-            "Weights, activations and gradients are fp32 in place of bf16: twice the bytes to hold and to send",
+            "Weights, activations and gradients are fp32 instead of bf16: twice the bytes to hold and to send",
         ),
         Example(
             '{"train_batch_size": 8, "communication_data_type": "fp32"}',
             '{"train_batch_size": 8, "communication_data_type": "fp32", "bf16": {"enabled": true}}',
-            "Weights, activations and gradients are bf16 in place of fp32, with fp32 master weights in the optimizer:"
+            "Weights, activations and gradients are bf16 instead of fp32, with fp32 master weights in the optimizer:"
             " half the bytes to hold, 8 significant bits",
         ),
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true}, "bf16": {"enabled": "auto"}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false}, "bf16": {"enabled": true}}',
-            "Weights, activations and gradients are bf16 in place of fp16",
+            "Weights, activations and gradients are bf16 instead of fp16",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -108,7 +108,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
         severity=Severity.BREAKING if lost else Severity.WARNING,
         message=say(
-            "Weights, activations and gradients are {after} in place of {before}{what}",
+            "Weights, activations and gradients are {after} instead of {before}{what}",
             after=after,
             before=before,
             what=_what(pair, before, after),
@@ -129,7 +129,7 @@ def _mode(side: Side) -> str | None:
 
 
 def _what(pair: Pair, before: str, after: str) -> str:
-    bits = say("{bits} significant bits in place of {bits_2}", bits=_BITS[after], bits_2=_BITS[before])
+    bits = say("{bits} significant bits instead of {bits_2}", bits=_BITS[after], bits_2=_BITS[before])
     sent = [precision(side.context).communication for side in (pair.old, pair.new)]
     hold = say("hold and to send") if sent == [before, after] else say("hold")
     if after == "fp32":

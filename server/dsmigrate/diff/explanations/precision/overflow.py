@@ -38,7 +38,7 @@ _BF16 = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"en
         Example(
             _BF16 + "}}",
             _BF16 + "}}",
-            "A step with inf or NaN in its gradients is skipped now; before NaN reached the weights",
+            "A step with inf or NaN in its gradients is skipped now; previously NaN reached the weights",
             old_version="0.19.2",
         ),
         Example(_BF16 + "}}", _BF16 + ', "check_grad_overflow": true}}', ""),
@@ -53,7 +53,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         _KEY,
         effects=(Effect.NUMERICS, Effect.SPEED),
         severity=Severity.WARNING,
-        message=say("A step with inf or NaN in its gradients is skipped now; before NaN reached the weights")
+        message=say("A step with inf or NaN in its gradients is skipped now; previously NaN reached the weights")
         if after
         else say("A step with inf or NaN in its gradients is no longer skipped: NaN reaches the weights"),
         brief=say("steps with NaN skipped") if after else say("steps with NaN no longer skipped"),

@@ -20,7 +20,7 @@ _FACTOR = "gradient_predivide_factor"
 @explanation(
     "DF309",
     "sum-of-ranks",
-    summary="Gradients of the ranks are summed in place of averaged, or the other way round.",
+    summary="Gradients of the ranks are summed instead of averaged, or the other way round.",
     why=(
         "`sum` leaves out the division by the number of data-parallel ranks, for losses that are divided by the size of"
         " the global batch already. With an ordinary mean loss every gradient is larger by that number; clipping then"

@@ -18,10 +18,10 @@ _WRITER = Feature(
     section="checkpoint.writer",
     switch="",
     begins=mark(
-        "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`; below ZeRO 3 its "
+        "Checkpoints are written by DeepSpeed's own writer instead of `torch.save`; below ZeRO 3 its "
         "default, FAST, gives files names that `load_checkpoint` does not find"
     ),
-    ends=mark("Checkpoints are written by `torch.save` again, in place of DeepSpeed's own writer"),
+    ends=mark("Checkpoints are written by `torch.save` again, instead of DeepSpeed's own writer"),
     runs=mark("The writer of checkpoints works otherwise"),
     brief=mark("DeepSpeed's checkpoint writer"),
     advice=mark("Try to load one of its checkpoints before the run depends on them"),
@@ -30,7 +30,7 @@ _STATES = Feature(
     section="datastates_ckpt",
     switch="",
     begins=mark("Checkpoints are written in the background by the package DataStates-LLM, through pinned host memory"),
-    ends=mark("Checkpoints are written by `torch.save` again, in place of the package DataStates-LLM"),
+    ends=mark("Checkpoints are written by `torch.save` again, instead of the package DataStates-LLM"),
     runs=mark("DataStates-LLM writes checkpoints otherwise"),
     brief=mark("DataStates-LLM checkpoints"),
 )
@@ -53,7 +53,7 @@ _STATES = Feature(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"tag_validation": "Fail"}}',
-            "Ranks that save under different tags stop the run now, before a warning was logged",
+            "Ranks that save under different tags stop the run now, previously a warning was logged",
             paths=(_TAGS,),
             effects=(Effect.CHECKPOINT,),
             severity=Severity.INFO,
@@ -68,12 +68,12 @@ _STATES = Feature(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"checkpoint_serialization": false}}',
-            "Checkpoint files get the older pickle format of torch, before zip: both load",
+            "Checkpoint files get the older pickle format of torch, previously zip: both load",
         ),
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "checkpoint": {"writer": {"type": "PYTHON", "data_parallel": "replica"}}}',
-            "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`",
+            "Checkpoints are written by DeepSpeed's own writer instead of `torch.save`",
             effects=(Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,
         ),
@@ -95,7 +95,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 effects=(Effect.CHECKPOINT,),
                 severity=Severity.INFO,
                 message=say(
-                    "Ranks that save under different tags {new} now, before {old}", new=say(new[0]), old=say(old[1])
+                    "Ranks that save under different tags {new} now, previously {old}", new=say(new[0]), old=say(old[1])
                 ),
             )
     for path, on, off, severity in _SWITCHES:
@@ -109,14 +109,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
 _ENDS = {
     "FAIL": (mark("stop the run"), mark("they stopped the run")),
     "WARN": (mark("get a warning in the log"), mark("a warning was logged")),
-    "IGNORE": (mark("go unnoticed"), mark("nobody noticed")),
+    "IGNORE": (mark("go unnoticed"), mark("went unnoticed")),
 }
 _SWITCHES = (
     (
         _ZIP,
-        mark("Checkpoint files get the zip format of torch, before its older pickle format: both load"),
+        mark("Checkpoint files get the zip format of torch, previously its older pickle format: both load"),
         mark(
-            "Checkpoint files get the older pickle format of torch, before zip: both load, but only zip can be mapped"
+            "Checkpoint files get the older pickle format of torch, previously zip: both load, but only zip can be"
+            " mapped"
         ),
         Severity.INFO,
     ),
@@ -124,7 +125,7 @@ _SWITCHES = (
         _LOCAL,
         mark("Every node writes the weights and the files of its own ranks now, for storage that nodes do not share"),
         mark(
-            "One rank writes the weights for all nodes now, which have to share storage; before every node "
+            "One rank writes the weights for all nodes now, which have to share storage; previously every node "
             "wrote its own"
         ),
         Severity.WARNING,

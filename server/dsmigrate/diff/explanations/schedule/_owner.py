@@ -23,7 +23,7 @@ def built(side: Side) -> TypeFacts | None:
 
 
 def replaces(side: Side) -> str:
-    """Return the parameter of the schedule that counts in place of the optimizer's learning rate; "" for none."""
+    """Return the parameter of the schedule that counts instead of the optimizer's learning rate; "" for none."""
     facts = built(side)
     if facts is None:
         return ""

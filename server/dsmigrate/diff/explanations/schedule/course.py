@@ -50,7 +50,7 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
         Example(
             _DECAY + ', "warmup_num_steps": 100, "total_num_steps": 1000}}}',
             _DECAY + ', "warmup_num_steps": 200, "total_num_steps": 5000}}}',
-            "The learning rate goes 0 → 0.0001 over 200 steps (log), then linearly down until step 5000, in place of 0"
+            "The learning rate goes 0 → 0.0001 over 200 steps (log), then linearly down until step 5000, instead of 0"
             " → 0.0001 over 100 steps (log), then linearly down until step 1000",
             paths=(f"{PARAMS}.warmup_num_steps", f"{PARAMS}.total_num_steps"),
             effects=(Effect.NUMERICS,),
@@ -66,7 +66,7 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
         Example(
             _CYCLE + "1e-3}}}",
             _CYCLE + "1e-2}}}",
-            "Peak learning rate, reached after `cycle_first_step_size` steps: `0.01` in place of `0.001`, 10 times as"
+            "Peak learning rate, reached after `cycle_first_step_size` steps: `0.01` instead of `0.001`, 10 times as"
             " much",
             paths=(f"{PARAMS}.cycle_max_lr",),
         ),
@@ -93,7 +93,7 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
         Example(
             _DECAY + ', "warmup_num_steps": 0.05, "total_num_steps": 1000}}}',
             _DECAY + ', "warmup_num_steps": 100, "total_num_steps": 1000}}}',
-            "Optimizer steps until the peak: `100` in place of `0.05`",
+            "Optimizer steps until the peak: `100` instead of `0.05`",
             old_version="0.19.2",
             new_version="0.19.2",
         ),
@@ -135,7 +135,7 @@ def _course(pair: Pair, seen: list[Change], before: str, after: str) -> Explaine
         severity=Severity.WARNING,
         message=say("The learning rate goes {after}", after=after)
         + (
-            say(", in place of {before}", before=before)
+            say(", instead of {before}", before=before)
             if before
             else say("; before, the engine could not build the schedule")
         ),
@@ -166,7 +166,7 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
         message=say(
-            "{rstrip}: {value} in place of {value_2}{times}",
+            "{rstrip}: {value} instead of {value_2}{times}",
             rstrip=parameter.summary.rstrip(".。"),
             value=_value(change.new, change.new_meant),
             value_2=_value(change.old, change.old_meant),

@@ -27,7 +27,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
     summary="The learning rate follows another schedule, or the config begins or ends to name one.",
     why=(
         "A schedule in the file sets the rate of every optimizer step, for all parameter groups. WarmupDecayLR,"
-        " OneCycle, LRRangeTest and WarmupLR with `warmup_max_lr` put rates of their own in the place of the"
+        " OneCycle, LRRangeTest and WarmupLR with `warmup_max_lr` set rates of their own instead of the"
         " optimizer's. With a schedule in the file one that the script passes to `initialize` is ignored silently."
     ),
     source=(
@@ -38,7 +38,7 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
         Example(
             _ADAM + "}",
             _ADAM + ', "scheduler": ' + _DECAY + "}",
-            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            "The learning rate now follows WarmupDecayLR: 0 → 0.0001 over 100 steps (log), then linearly down until"
             " step 1000; without it the rate stays at 0.0001 unless the script moves it",
             paths=(TYPE, f"{PARAMS}.total_num_steps"),
             effects=(Effect.NUMERICS,),
@@ -47,22 +47,22 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
         Example(
             _ADAM + ', "scheduler": ' + _WARMUP + "}",
             _ADAM + ', "scheduler": ' + _DECAY + "}",
-            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
-            " step 1000; before WarmupLR: 0 → 0.0001 over 100 steps (log), then constant",
+            "The learning rate now follows WarmupDecayLR: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            " step 1000; previously WarmupLR: 0 → 0.0001 over 100 steps (log), then constant",
             paths=(TYPE,),
         ),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto",'
             ' "warmup_num_steps": "auto"}}}',
             '{"train_batch_size": 8}',
-            "The file names no schedule any more, before WarmupLR: warm-up, then constant, with numbers from"
+            "The file names no schedule any more, previously WarmupLR: warm-up, then constant, with numbers from"
             " Transformers Trainer; without it the Trainer makes one",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
             _ADAM + "}",
             _ADAM + ', "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, "cycle_max_lr": 1e-3}}}',
-            "The learning rate follows OneCycle now: one rise and fall, then optional decay; cycles beta1 too",
+            "The learning rate now follows OneCycle: one rise and fall, then optional decay; cycles beta1 too",
         ),
         Example(_ADAM + ', "scheduler": ' + _DECAY + "}", _ADAM + ', "scheduler": ' + _DECAY + "}", ""),
     ),
@@ -77,12 +77,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
         paths += [path for name in RATES if pair.change(path := f"optimizer.params.{name}") is not None]
     if after is not None:
         begin = say(
-            "The learning rate follows {course} now: {course_2}",
+            "The learning rate now follows {course}: {course_2}",
             course=_course(pair.new)[0],
             course_2=_course(pair.new)[1],
         )
         rest = (
-            say("before {course}", course=say(": ").join(_course(pair.old)))
+            say("previously {course}", course=say(": ").join(_of_file(pair.old)))
             if before is not None
             else say("without it {alone}", alone=_alone(pair.old))
         )
@@ -92,7 +92,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             else say("schedule {after_name}", after_name=after.name)
         )
     else:
-        begin = say("The file names no schedule any more, before {course}", course=say(": ").join(_course(pair.old)))
+        begin = say(
+            "The file names no schedule any more, previously {course}", course=say(": ").join(_course(pair.old))
+        )
         rest = say("without it {alone}", alone=_alone(pair.new))
         brief = say("no schedule in the file")
     yield pair.says(
@@ -105,7 +107,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
 
 
 def _course(side: Side) -> tuple[str, str]:
-    """Return the name of a schedule and what it does."""
+    """Return the name of a schedule and what it does, with who fills in its numbers."""
+    name, course = _of_file(side)
+    if not described(side) or course == described(side):
+        return name, course
+    return name, course + say(", with numbers from {consumer}", consumer=side.context.consumer.title)
+
+
+def _of_file(side: Side) -> tuple[str, str]:
     facts = built(side)
     assert facts is not None  # noqa: S101 - asked of a side that has one
     course = described(side)
@@ -113,8 +122,7 @@ def _course(side: Side) -> tuple[str, str]:
         return facts.name, course
     key = side.known.key(TYPE)
     summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".。")
-    who = say(", with numbers from {consumer}", consumer=side.context.consumer.title) if course else ""
-    return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
+    return facts.name, f"{summary[:1].lower()}{summary[1:]}"
 
 
 def _alone(side: Side) -> str:

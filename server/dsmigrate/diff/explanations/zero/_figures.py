@@ -79,7 +79,7 @@ def taken_for_granted(pair: Pair) -> str:
     given = (
         say(
             "{parameters} parameters, {world_size} GPUs",
-            parameters=count_text(facts.parameters),
+            parameters=count_text(facts.parameters).replace(" ", "").replace("G", "B"),
             world_size=facts.world_size,
         )
         if facts.parameters and known

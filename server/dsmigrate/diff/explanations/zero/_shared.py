@@ -38,7 +38,7 @@ class Move:
 def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
     """Return how a key moves that acts on the new side and means something else now; None where a side is not known.
 
-    None as well where something stands in place of a number, which the rules tell. What acts on the old side alone is
+    None as well where something stands instead of a number, which the rules tell. What acts on the old side alone is
     told by itself (``ceasing``).
     """
     path = f"{section}.{name}"
@@ -138,7 +138,7 @@ def of_weights(side: Side, count: int) -> str:
 def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "") -> str:
     """Return how a sentence about an amount ends: what it was, and what both take.
 
-    " in place of 500 M: 381 MiB in place of 0.93 GiB in bf16 on each GPU", or where the key begins to act
+    " instead of 500 M: 381 MiB instead of 0.93 GiB in bf16 on each GPU", or where the key begins to act
     ", 381 MiB in bf16 on each GPU; the default is 500 M".
     """
     if move.begins:
@@ -148,11 +148,11 @@ def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "")
             was=was,
         )
     if not takes:
-        return say(" in place of {was}", was=was)
+        return say(" instead of {was}", was=was)
     return say(
-        " in place of {was}: {what}{where}",
+        " instead of {was}: {what}{where}",
         was=was,
-        what=say("{shortened} in place of {took}", shortened=shortened(takes, took), took=took) if took else takes,
+        what=say("{shortened} instead of {took}", shortened=shortened(takes, took), took=took) if took else takes,
         where=where,
     )
 
@@ -175,7 +175,7 @@ def volumes(pair: Pair) -> tuple[Traffic, Traffic] | None:
 
 
 def sends(pair: Pair) -> str:
-    """Return how the elements that a GPU sends per step change: "about 3Ψ elements per step in place of 2Ψ".
+    """Return how the elements that a GPU sends per step change: "about 3Ψ elements per step instead of 2Ψ".
 
     "" where they stay, and where that is not known. g is the number of micro-batches. Where parameters and GPUs are
     known it is bytes, of ring algorithms: "about 36.7 GiB per step instead of 24.4 GiB".
@@ -194,9 +194,7 @@ def sends(pair: Pair) -> str:
         sentence = _SENT if each is None else _SENT_EACH
         return say(sentence, now=now, was=was)
     g = say(" (g micro-batches per step)") if "g" in before + after else ""
-    return say(
-        "each GPU sends about {after} elements per step in place of {before}{g}", after=after, before=before, g=g
-    )
+    return say("each GPU sends about {after} elements per step instead of {before}{g}", after=after, before=before, g=g)
 
 
 _SENT = mark("each GPU sends about {now} per step instead of {was}")

@@ -42,7 +42,7 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
         Example(
             f'{{{_BF16}: {{"stage": 2}}}}',
             f'{{{_BF16}: {{"stage": 2, "reduce_bucket_size": 2e8}}}}',
-            "Gradients are reduced in buckets of 200 M elements in place of 500 M: 381 MiB in place of 0.93 GiB in bf16"
+            "Gradients are reduced in buckets of 200 M elements instead of 500 M: 381 MiB instead of 0.93 GiB in bf16"
             " on each GPU",
             paths=("zero_optimization.reduce_bucket_size",),
             effects=(Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
@@ -51,8 +51,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
         Example(
             f'{{{_BF16}: {{"stage": 2, "overlap_comm": true}}}}',
             f'{{{_BF16}: {{"stage": 2, "overlap_comm": true, "reduce_bucket_size": 1e9}}}}',
-            "Gradients are reduced in buckets of 1 G elements in place of 500 M: 2 × 1.86 GiB in place of 2 × 0.93"
-            " GiB in bf16 on each GPU, 7 messages per backward in place of 14",
+            "Gradients are reduced in buckets of 1 G elements instead of 500 M: 2 × 1.86 GiB instead of 2 × 0.93"
+            " GiB in bf16 on each GPU, 7 messages per backward instead of 14",
             parameters=7_000_000_000,
         ),
         Example(
@@ -76,7 +76,7 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
     messages = ""
     if parameters and before and after and not move.begins:
         messages = say(
-            ", {what} messages per backward in place of {what_2}",
+            ", {what} messages per backward instead of {what_2}",
             what=-(-parameters // after),
             what_2=-(-parameters // before),
         )
@@ -94,7 +94,7 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
 @explanation(
     "DF406",
     "overlap-communication",
-    summary="Gradients, and at stage 3 weights, travel beside the computation, or in line with it.",
+    summary="Communication of gradients, and at stage 3 of weights, overlaps computation or not.",
     why=(
         "On a stream of its own communication costs no time as long as there is computation to hide it. At stage 1 and"
         " 2 that takes a second bucket buffer. Left unset, it is on at stage 3 and off below it."
@@ -138,7 +138,7 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
     takes = say(": {size} on each GPU", size=size) if size else ""
     if stage == 3:
         message = (
-            say("Gathers of weights and reductions of gradients run beside the computation")
+            say("Gathers of weights and reductions of gradients overlap computation")
             if move.after
             else say(
                 "Gathers and reductions wait for computation and computation for them, so that prefetching hides "
@@ -150,13 +150,15 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
             "Buckets of gradients are reduced while backward goes on, with a second buffer{takes}", takes=takes
         )
     else:
-        when = say("after the last backward of a step") if stage == 1 else say("in line with backward")
+        when = say("after the last backward of a step") if stage == 1 else say("while backward waits")
         message = say("Gradients are reduced {when}, with one buffer{takes}", when=when, takes=takes)
     yield told(
         pair,
         move,
         message,
-        brief=say("communication {word} computation", word=say("beside") if move.after else say("in line with")),
+        brief=say("communication overlaps computation")
+        if move.after
+        else say("communication no longer overlaps computation"),
     )
 
 

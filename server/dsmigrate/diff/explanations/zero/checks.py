@@ -30,8 +30,7 @@ _TEXTS = {
             "weights are looked for"
         ),
         mark(
-            "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost "
-            "without a word"
+            "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost silently"
         ),
     ),
     "log_trace_cache_warnings": (

@@ -51,7 +51,7 @@ def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_prefetch_bucket_size": 5e8}}}}',
-            "About 500 M elements of weights are gathered ahead of their use in place of 50 M: 0.93 GiB in bf16 on each"
+            "About 500 M elements of weights are gathered ahead of their use instead of 50 M: 0.93 GiB in bf16 on each"
             " GPU",
             paths=("zero_optimization.stage3_prefetch_bucket_size",),
             effects=_COSTS,
@@ -112,7 +112,7 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
-            "Prefetching, and nothing else, stops at 300 M gathered elements in place of 1 G: 572 MiB in place of 1.86"
+            "Prefetching, and nothing else, stops at 300 M gathered elements instead of 1 G: 572 MiB instead of 1.86"
             " GiB in bf16",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=_COSTS,
@@ -146,7 +146,7 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_reuse_distance": 1e8}}}}',
-            "About 50 M elements stay gathered from forward to backward in place of 500 M: 95.4 MiB in place of 0.93"
+            "About 50 M elements stay gathered from forward to backward instead of 500 M: 95.4 MiB instead of 0.93"
             " GiB in bf16",
             paths=("zero_optimization.stage3_max_reuse_distance",),
             effects=_COSTS,
@@ -156,7 +156,8 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
             f'{{{_BF16}}}, "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}}',
             f'{{{_BF16}, "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}},'
             ' "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}',
-            "Weights are released after each use; before all weights stayed gathered from forward to backward, 572 MiB"
+            "Weights are released after each use; previously all weights stayed gathered from forward to backward,"
+            " 572 MiB"
             " in bf16; each GPU sends about 1.47 GiB per step instead of 0.98 GiB",
             parameters=300_000_000,
             world_size=8,
@@ -184,7 +185,7 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
             message = say("{stay} from forward to backward{end}", stay=_stay(after, most), end=end)
         else:
             message = say(
-                "Weights are released after each use; before {stayed} from forward to backward, {was}",
+                "Weights are released after each use; previously {stayed} from forward to backward, {was}",
                 stayed=say("all weights stayed gathered")
                 if before >= most
                 else say("about {count} elements stayed gathered", count=elements(before)),
@@ -220,7 +221,7 @@ def _stay(count: int, most: int) -> str:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_param_persistence_threshold": 1e6}}}}',
-            "Tensors of up to 1 M elements stay gathered on every GPU in place of 100 k: 1.91 MiB in bf16 each",
+            "Tensors of up to 1 M elements stay gathered on every GPU instead of 100 k: 1.91 MiB in bf16 each",
             paths=("zero_optimization.stage3_param_persistence_threshold",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -233,7 +234,8 @@ def _stay(count: int, most: int) -> str:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_model_persistence_threshold": 1e8}}}}',
-            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 191 MiB in bf16; before"
+            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 191 MiB in bf16;"
+            " previously"
             " any number",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "param_persistence_threshold": 100000}}}}', ""),
@@ -271,7 +273,7 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
     yield told(
         pair,
         whole_move,
-        say("Tensors that stay gathered on every GPU may have {takes}; before {was}", takes=takes, was=was),
+        say("Tensors that stay gathered on every GPU may have {takes}; previously {was}", takes=takes, was=was),
     )
 
 
@@ -292,7 +294,7 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_allgather_sequential": true}}}}',
-            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of 50 M"
+            "Each tensor is gathered on its own, without a flat buffer, and one ahead of its use instead of 50 M"
             " elements",
             paths=("zero_optimization.stage3_allgather_sequential",),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
@@ -301,13 +303,13 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
-            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no"
+            "Weights are fetched by an all-reduce of zero-filled buffers instead of a gather: twice the bytes, no"
             " copies",
         ),
         Example(
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
             f"{{{_BF16}}}}}",
-            "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and"
+            "Weights are fetched by gathers instead of an all-reduce of zero-filled buffers: half the bytes, and"
             " copies",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "stage3_allgather_sequential": false}}}}', ""),
@@ -320,7 +322,7 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
         ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else say("fewer")
         message = (
             say(
-                "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of "
+                "Each tensor is gathered on its own, without a flat buffer, and one ahead of its use instead of "
                 "{ahead} elements",
                 ahead=ahead,
             )
@@ -333,12 +335,12 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "stage3_use_all_reduce_for_fetch_params"):
         message = (
             say(
-                "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the "
+                "Weights are fetched by an all-reduce of zero-filled buffers instead of a gather: twice the "
                 "bytes, no copies"
             )
             if on
             else say(
-                "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the "
+                "Weights are fetched by gathers instead of an all-reduce of zero-filled buffers: half the "
                 "bytes, and copies"
             )
         )

@@ -65,7 +65,7 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
         )
 
     if after > 1:
-        place = say(" in place of {before} GPUs", before=before) if before > 1 and not move.begins else ""
+        place = say(" instead of {before} GPUs", before=before) if before > 1 and not move.begins else ""
         message = say(
             "After the first gather of a step weights are gathered within groups of {after} GPUs{place}, "
             "from a second shard of {takes}",
@@ -90,7 +90,7 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
     "mics",
     summary="MiCS, up to 0.19.6: everything is sharded over a group of GPUs and replicated between groups, or not.",
     why=(
-        "With MiCS a GPU held one part of the group's size of weights, gradients and optimizer states in place of one"
+        "With MiCS a GPU held one part of the group's size of weights, gradients and optimizer states instead of one"
         " part of all GPUs. Gathers stayed in the group, and gradients were all-reduced between groups at the end of a"
         " step. -1 is off. 0.19.7 refuses the key."
     ),

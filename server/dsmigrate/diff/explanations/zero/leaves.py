@@ -80,7 +80,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if move is None or count is None or whole(move.before) is None:
         return
     if count:
-        was = say(" in place of {before}", before=elements(move.before)) if move.before and not move.begins else ""
+        was = say(" instead of {before}", before=elements(move.before)) if move.before and not move.begins else ""
         which = say("Modules with up to {count} elements per submodule{was}", count=elements(count), was=was)
         message = say("{which} are gathered and released as one unit now", which=which)
     else:

@@ -32,7 +32,7 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "zero_quantized_weights": true}}}}',
-            "Weights are gathered in int8 in place of bf16, half the bytes, and forward and backward compute with what"
+            "Weights are gathered in int8 instead of bf16, half the bytes, and forward and backward compute with what"
             " is left of them",
             paths=("zero_optimization.zero_quantized_weights",),
             severity=Severity.WARNING,
@@ -40,12 +40,12 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f'{{{_BF16}, "zero_quantized_weights": true}}}}',
             f"{{{_BF16}}}}}",
-            "Weights are gathered in bf16 in place of int8, twice the bytes, without rounding",
+            "Weights are gathered in bf16 instead of int8, twice the bytes, without rounding",
         ),
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "zero_quantized_gradients": true}}}}',
-            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one"
+            "On several nodes gradients are sent in 4 bits instead of a reduce-scatter, and are rounded twice; on one"
             " node nothing changes",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "zero_quantized_weights": false}}}}', ""),
@@ -61,14 +61,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
         message = (
             say(
-                "Weights are gathered in int8 in place of {whole}, {share} the bytes, and forward and backward "
+                "Weights are gathered in int8 instead of {whole}, {share} the bytes, and forward and backward "
                 "compute with what is left of them",
                 whole=whole,
                 share=share[0],
             )
             if on
             else say(
-                "Weights are gathered in {whole} in place of int8, {share} the bytes, without rounding",
+                "Weights are gathered in {whole} instead of int8, {share} the bytes, without rounding",
                 whole=whole,
                 share=share[1],
             )
@@ -78,11 +78,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "zero_quantized_gradients"):
         message = (
             say(
-                "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded "
+                "On several nodes gradients are sent in 4 bits instead of a reduce-scatter, and are rounded "
                 "twice; on one node nothing changes"
             )
             if on
-            else say("Gradients are reduce-scattered in their own format on several nodes too, in place of 4 bits")
+            else say("Gradients are reduce-scattered in their own format on several nodes too, instead of 4 bits")
         )
         brief = say("gradients {word} between nodes", word=say("in 4 bits") if on else say("no longer in 4 bits"))
         yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)

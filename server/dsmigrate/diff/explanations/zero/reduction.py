@@ -32,7 +32,7 @@ _TOGETHER = "use_multi_rank_bucket_allreduce"
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "reduce_scatter": false}}',
-            "Gradients are reduced by all-reduce in place of reduce-scatter: 2Ψ elements per backward in place of Ψ",
+            "Gradients are reduced by all-reduce instead of reduce-scatter: 2Ψ elements per backward instead of Ψ",
             paths=("zero_optimization.reduce_scatter",),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.INFO,
@@ -40,21 +40,21 @@ _TOGETHER = "use_multi_rank_bucket_allreduce"
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "use_multi_rank_bucket_allreduce": false}}',
-            "Gradients are reduced by one reduce for each owner in place of all-reduce: Ψ elements per backward in"
-            " place of 2Ψ, in more messages",
+            "Gradients are reduced by one reduce for each owner instead of all-reduce: Ψ elements per backward instead"
+            " of 2Ψ, in more messages",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_scatter": false}}',
             "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs after the sum"
-            " in place of before, and no longer copied for it",
+            " instead of before, and no longer copied for it",
             effects=(Effect.SPEED,),
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "reduce_scatter": false}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "reduce_scatter": true}}',
             "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs before the"
-            " sum in place of after, and copied for it",
+            " sum instead of after, and copied for it",
         ),
         Example(
             '{"train_batch_size": 8}', '{"train_batch_size": 8, "zero_optimization": {"reduce_scatter": false}}', ""
@@ -77,7 +77,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     elif before is not after:
         many = say(", in more messages") if after is Collective.REDUCE else ""
         message = say(
-            "Gradients are reduced by {names} in place of {names_2}: {volume} elements per backward in place "
+            "Gradients are reduced by {names} instead of {names_2}: {volume} elements per backward instead "
             "of {volume_2}{many}",
             names=say(_NAMES[after]),
             names_2=say(_NAMES[before]),
@@ -90,7 +90,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     elif move.path == f"{ZERO}.{_SCATTER}" and found[1].stage in {1, 2} and after is Collective.ALL_REDUCE:
         message = say(
             "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs {what}",
-            what=say("before the sum in place of after, and copied for it") if on else say(_AFTER),
+            what=say("before the sum instead of after, and copied for it") if on else say(_AFTER),
         )
         yield told(pair, move, message, effects=(Effect.SPEED,), more=more)
         return
@@ -99,7 +99,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE, more=more)
 
 
-_AFTER = mark("after the sum in place of before, and no longer copied for it")
+_AFTER = mark("after the sum instead of before, and no longer copied for it")
 _NAMES = {
     Collective.ALL_REDUCE: "all-reduce",
     Collective.REDUCE: mark("one reduce for each owner"),

@@ -48,7 +48,7 @@ _LESS = {
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}',
-            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
+            "ZeRO-3 instead of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
             " use in every micro-batch",
             paths=(STAGE,),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
@@ -59,15 +59,15 @@ _LESS = {
             ' "zero_optimization": {"stage": 1}}',
             '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4,'
             ' "zero_optimization": {"stage": 2}}',
-            "ZeRO-2 in place of ZeRO-1: each GPU keeps only its shard of the gradients, which are reduced in every"
-            " micro-batch; each GPU sends about 9Ψ elements per step in place of 3Ψ",
+            "ZeRO-2 instead of ZeRO-1: each GPU keeps only its shard of the gradients, which are reduced in every"
+            " micro-batch; each GPU sends about 9Ψ elements per step instead of 3Ψ",
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,'
             ' "zero_optimization": {"stage": 2}}',
             '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,'
             ' "zero_optimization": {"stage": 3}}',
-            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
+            "ZeRO-3 instead of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
             " use in every micro-batch; each GPU sends about 1.96 GiB per step instead of 2.93 GiB",
             world_size=8,
             parameters=300_000_000,
@@ -75,7 +75,7 @@ _LESS = {
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8}',
-            "ZeRO off in place of ZeRO-2: nothing is sharded, and gradients are all-reduced once per step",
+            "ZeRO off instead of ZeRO-2: nothing is sharded, and gradients are all-reduced once per step",
         ),
         Example('{"train_batch_size": 8}', '{"train_batch_size": 8, "zero_optimization": {"stage": 0}}', ""),
     ),
@@ -93,7 +93,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.COMMUNICATION, Effect.SPEED),
         severity=Severity.INFO,
         message=say(
-            "{new} in place of {old}: {what}{more}",
+            "{new} instead of {old}: {what}{more}",
             new=new,
             old=old,
             what=say(what),

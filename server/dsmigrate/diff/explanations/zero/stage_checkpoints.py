@@ -35,13 +35,13 @@ _UNIVERSAL = mark("a universal checkpoint carries over between stages 1 and 2, n
         Example(
             _BY_TEST % 2,
             _BY_TEST % 3,
-            "Checkpoints that were saved at stage 2 do not load at stage 3",
+            "Stage 2 checkpoints do not load at stage 3",
             paths=(STAGE,),
             effects=(Effect.CHECKPOINT,),
             severity=Severity.BREAKING,
         ),
-        Example(_BY_TEST % 3, _BY_TEST % 1, "Checkpoints that were saved at stage 3 do not load at stage 1"),
-        Example(_BY_TEST % 0, _BY_TEST % 2, "Checkpoints that were saved at stage 0 do not load at stage 2"),
+        Example(_BY_TEST % 3, _BY_TEST % 1, "Stage 3 checkpoints do not load at stage 1"),
+        Example(_BY_TEST % 0, _BY_TEST % 2, "Stage 0 checkpoints do not load at stage 2"),
         Example(_BY_TEST % 1, _BY_TEST % 2, ""),
     ),
 )
@@ -54,9 +54,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         STAGE,
         effects=(Effect.CHECKPOINT,),
         severity=Severity.BREAKING,
-        message=say(
-            "Checkpoints that were saved at stage {before} do not load at stage {after}", before=before, after=after
-        ),
+        message=say("Stage {before} checkpoints do not load at stage {after}", before=before, after=after),
         advice=_way(before, after),
         brief=say("checkpoints of stage {before} no longer load", before=before),
     )

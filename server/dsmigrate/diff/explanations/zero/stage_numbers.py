@@ -86,7 +86,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if first else Severity.INFO,
             message=said[:1].upper() + said[1:],
-            brief=say("first steps of the optimizer") if first else say("rounding of gradient sums"),
+            brief=say("an optimizer step on zero gradients at the start")
+            if first
+            else say("rounding of gradient sums"),
         )
 
 

@@ -62,7 +62,7 @@ _ADAMW = f'{{{_BF16}, "optimizer": {{"type": "AdamW", "params": {{}}}}, "zero_op
         Example(
             _ADAMW + ': {"stage": 2}}',
             _ADAMW + ': {"stage": 3}}',
-            "Model states per GPU: 24.4 GiB → 13 GiB (7 G parameters, 8 GPUs)",
+            "Model states per GPU: 24.4 GiB → 13 GiB (7B parameters, 8 GPUs)",
             world_size=8,
             parameters=7_000_000_000,
         ),

@@ -36,7 +36,7 @@ _NO_LIMIT = 10**11
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "sub_group_size": 1e8}}}}',
-            "The optimizer updates 100 M elements of the shard at a time in place of 1 G: 381 MiB in place of 3.73 GiB"
+            "The optimizer updates 100 M elements of the shard at a time instead of 1 G: 381 MiB instead of 3.73 GiB"
             " in fp32; optimizer states in checkpoints load only where the number of sub-groups stays",
             paths=("zero_optimization.sub_group_size",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT),
@@ -45,8 +45,8 @@ _NO_LIMIT = 10**11
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "sub_group_size": 1e8}}}}',
-            "The optimizer updates 100 M elements of the shard at a time in place of 1 G: 381 MiB in place of 3.73 GiB"
-            " in fp32, about 9 sub-groups in place of 1; optimizer states in checkpoints no longer load",
+            "The optimizer updates 100 M elements of the shard at a time instead of 1 G: 381 MiB instead of 3.73 GiB"
+            " in fp32, about 9 sub-groups instead of 1; optimizer states in checkpoints no longer load",
             severity=Severity.BREAKING,
             world_size=8,
             parameters=7_000_000_000,
@@ -89,7 +89,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if after < _NO_LIMIT
         else say("the whole shard at once")
     )
-    groups = say(", about {new} sub-groups in place of {old}", new=new, old=old) if known else ""
+    groups = say(", about {new} sub-groups instead of {old}", new=new, old=old) if known else ""
     yield told(
         pair,
         move,

@@ -1,4 +1,4 @@
-"""Whether whole weights are written at stage 3."""
+"""Whether full weights are written at stage 3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = "stage3_gather_16bit_weights_on_model_save"
 @explanation(
     "DF416",
     "whole-weights-on-save",
-    summary="`save_16bit_model` writes whole weights at stage 3, or nothing.",
+    summary="`save_16bit_model` writes full weights at stage 3, or nothing.",
     why=(
         "At stage 3 a state dict holds empty tensors. With the switch on, `save_16bit_model` gathers the weights into"
         " host memory of rank 0 and writes them; without it, it logs the reason and returns False. The save functions"
@@ -31,7 +31,7 @@ _KEY = "stage3_gather_16bit_weights_on_model_save"
         Example(
             _THREE + f', "{_KEY}": true}}}}',
             _THREE + "}}",
-            "`save_16bit_model`, and what Transformers and Accelerate save, no longer holds whole weights",
+            "`save_16bit_model`, and what Transformers and Accelerate save, no longer holds full weights",
             paths=(f"zero_optimization.{_KEY}",),
             effects=(Effect.CHECKPOINT,),
             severity=Severity.WARNING,
@@ -39,7 +39,7 @@ _KEY = "stage3_gather_16bit_weights_on_model_save"
         Example(
             _THREE + "}}",
             _THREE + f', "{_KEY}": true}}}}',
-            "`save_16bit_model` gathers whole weights in host memory of rank 0 and writes them",
+            "`save_16bit_model` gathers full weights in host memory of rank 0 and writes them",
             severity=Severity.INFO,
         ),
         Example(_THREE + "}}", _THREE + f', "{_KEY}": false}}}}', ""),
@@ -49,13 +49,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield what is saved now."""
     for move, on in switched(pair, _KEY):
         if on:
-            message = say("`save_16bit_model` gathers whole weights in host memory of rank 0 and writes them")
-            yield told(pair, move, message, brief=say("whole weights on save"))
+            message = say("`save_16bit_model` gathers full weights in host memory of rank 0 and writes them")
+            yield told(pair, move, message, brief=say("full weights on save"))
         else:
-            message = say(
-                "`save_16bit_model`, and what Transformers and Accelerate save, no longer holds whole weights"
-            )
-            advice = say("`zero_to_fp32.py` makes whole weights of a checkpoint")
+            message = say("`save_16bit_model`, and what Transformers and Accelerate save, no longer holds full weights")
+            advice = say("`zero_to_fp32.py` makes full weights of a checkpoint")
             yield told(
-                pair, move, message, severity=Severity.WARNING, advice=advice, brief=say("no whole weights on save")
+                pair, move, message, severity=Severity.WARNING, advice=advice, brief=say("no full weights on save")
             )

@@ -16,7 +16,7 @@ _LEAST = 2
 
 
 def clamped(crossing: Crossing) -> Iterator[Step | Left]:
-    """Yield the number of steps that the earlier release took in place of a smaller one."""
+    """Yield the number of steps that the earlier release took instead of a smaller one."""
     since = order(CHECKED_SINCE[_KEY])
     if order(crossing.earlier.version) >= since or order(crossing.context.known.version) < since:
         return

@@ -22,7 +22,7 @@ def lines(at: Subject) -> Iterator[str]:
         yield from _equation(found, at.context.facts.world_size)
     replaced = replaced_steps(at.context)
     if replaced and at.path == STEPS and not is_told(at.view, at.target, {Effect.OVERRIDDEN}):
-        yield say("ZenFlow puts its update interval in place of the accumulation: {replaced}.", replaced=replaced)
+        yield say("ZenFlow replaces the accumulation by its update interval: {replaced}.", replaced=replaced)
 
 
 def _equation(found: Triad, world: int | None) -> Iterator[str]:
