@@ -14,7 +14,7 @@ from .grid import requests
 
 
 def on_two_gpus(version: str) -> Recommendation:
-    request = next(one for one in islice(requests(), 40) if one.machine.ranks > 1)
+    request = next(one for one in islice(requests(), 40) if one.machine.ranks > 1 and one.work.micro_batch == 8)
     return recommend(
         Request(request.described, request.machine, replace(request.work, loss=Loss.FUSED), version=version)
     )
