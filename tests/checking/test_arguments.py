@@ -194,6 +194,10 @@ def test_a_yaml_that_trains_without_deepspeed_says_only_that(project: Path) -> N
     assert [one.code for one in check_file(file, CheckSettings()).findings] == ["CV109"]
     file.write_text("distributed_type: MULTI_GPU\ndeepspeed_config: {}\n", encoding="utf-8")
     assert [found.path.name for found in find([str(project)])] == ["ds.json"]
+    file.write_text("deepspeed_config: configs/ds.json\nlearning_rate: 2.0e-4\n", encoding="utf-8")
+    assert [found.path.name for found in find([str(project)])] == ["ds.json"]
+    file.write_text("deepspeed_config:  # settings\n  zero_stage: 2\n", encoding="utf-8")
+    assert {found.path.name for found in find([str(project)])} == {"ddp.yaml", "ds.json"}
 
 
 def test_known_bugs_of_the_oldest_release_are_not_told_of_older_ones(project: Path) -> None:

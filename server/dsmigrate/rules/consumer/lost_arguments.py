@@ -37,9 +37,7 @@ def check(context: Context) -> Iterator[Finding]:
             yield context.finding(
                 (),
                 say(
-                    "the arguments from {lost} on are lost: the line before lacks its `\\`, and the shell takes them for "
-                    "another command than that of {place}",
+                    "the launch does not get the arguments from `{lost}` on: the line before lacks its `\\`",
                     lost=given.lost,
-                    place=given.place,
                 ),
             )
