@@ -74,6 +74,7 @@ PASTED = {
     "│ AssertionError: MoE not supported with Stage 3                              │": "moe-with-stage-3",
     "> AssertionError: zero stage 2 requires an optimizer": "zero-needs-optimizer",
     "ValueError: Type fp16 is not supported.": "fp16-unsupported-device",
+    "RuntimeError: output tensor must have the same type as input tensor": "gather-dtypes",
     "AssertionError: need to call step() first": "scheduler-rate-before-step",
     "[INFO] [autotuner.py:1110:run_after_tuning] No optimal DeepSpeed configuration found by autotuning.": (
         "autotuning-nothing-found"
