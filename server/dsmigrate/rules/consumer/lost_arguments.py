@@ -9,7 +9,7 @@ from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 
-_AUTO = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}}'
+_CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
 
 
 @rule(
@@ -24,10 +24,10 @@ _AUTO = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}}'
     source=("https://github.com/hiyouga/LlamaFactory/issues/3224",),
     examples=(
         Example(
-            "«{»" + _AUTO[1:],
+            "«{»" + _CONFIG[1:],
             facts=Facts(arguments=(Arguments("run.sh:1", {"learning_rate": "5e-5"}, lost="run.sh:9"),)),
         ),
-        Example(_AUTO, facts=Facts(arguments=(Arguments("run.sh:1", {"learning_rate": "5e-5"}),))),
+        Example(_CONFIG, facts=Facts(arguments=(Arguments("run.sh:1", {"learning_rate": "5e-5"}),))),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
