@@ -111,6 +111,19 @@ def test_a_launch_line_of_accelerate_is_held_against_its_yaml(project: Path) -> 
     assert checked.why_consumer == "run.sh:1 gives arguments of the Trainer"
 
 
+def test_arguments_behind_a_line_without_its_backslash_are_lost(project: Path) -> None:
+    start = "torchrun t.py --deepspeed configs/ds.json --learning_rate 5e-5"
+    (project / "run.sh").write_text(f"{start}\n  --lr_scheduler_type cosine \\\n  --bf16\n", encoding="utf-8")
+    checked = check_file(project / "configs" / "ds.json", CheckSettings())
+    (found,) = [one for one in checked.findings if one.code == "DS828"]
+    assert "run.sh:2" in found.message
+    for line in (f"{start} \\\n  --bf16", f"{start}\n\n--bf16", f"{start}\n# --bf16", f"{start}\necho --bf16", start):
+        forget()
+        (project / "run.sh").write_text(line + "\n", encoding="utf-8")
+        checked = check_file(project / "configs" / "ds.json", CheckSettings())
+        assert "DS828" not in {one.code for one in checked.findings}
+
+
 def test_scripts_without_the_trainer_share_names_with_it(project: Path) -> None:
     (project / "run.sh").write_text(
         "accelerate launch --deepspeed_config_file configs/ds.json run_glue_no_trainer.py "
@@ -181,6 +194,10 @@ def test_a_yaml_that_trains_without_deepspeed_says_only_that(project: Path) -> N
     assert [one.code for one in check_file(file, CheckSettings()).findings] == ["CV109"]
     file.write_text("distributed_type: MULTI_GPU\ndeepspeed_config: {}\n", encoding="utf-8")
     assert [found.path.name for found in find([str(project)])] == ["ds.json"]
+    file.write_text("deepspeed_config: configs/ds.json\nlearning_rate: 2.0e-4\n", encoding="utf-8")
+    assert [found.path.name for found in find([str(project)])] == ["ds.json"]
+    file.write_text("deepspeed_config:  # settings\n  zero_stage: 2\n", encoding="utf-8")
+    assert {found.path.name for found in find([str(project)])} == {"ddp.yaml", "ds.json"}
 
 
 def test_known_bugs_of_the_oldest_release_are_not_told_of_older_ones(project: Path) -> None:

@@ -74,6 +74,15 @@ PASTED = {
     "│ AssertionError: MoE not supported with Stage 3                              │": "moe-with-stage-3",
     "> AssertionError: zero stage 2 requires an optimizer": "zero-needs-optimizer",
     "ValueError: Type fp16 is not supported.": "fp16-unsupported-device",
+    "RuntimeError: output tensor must have the same type as input tensor": "gather-dtypes",
+    "AssertionError: need to call step() first": "scheduler-rate-before-step",
+    "[INFO] [autotuner.py:1110:run_after_tuning] No optimal DeepSpeed configuration found by autotuning.": (
+        "autotuning-nothing-found"
+    ),
+    "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'": "prebuilt-op-missing",
+    "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'": "accelerate-optimizer-train",
+    "PydanticDeprecatedSince211: Accessing this attribute on the instance is deprecated, and will be removed in "
+    "Pydantic V3. Instead, you should access this attribute from the model class.": "pydantic-fields-of-instance",
     "ValueError: Expected a string path to an existing deepspeed config, or a dictionary or a valid base64. Received: "
     "/root/ds.json": "config-path-not-found",
 }

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _WORDS = (b"deepspeed", b"accelerate", b"trainingarguments", b"hfargumentparser")
 """One of these, in letters of any case, is in every file that starts a training, and in a script with the Trainer."""
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_LOST = re.compile(r"--[a-z]\w+(?=[\s=])")
 _NAMED = re.compile(r"(?m)^deepspeed[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"'#]+)")
 _CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
@@ -330,8 +332,22 @@ def _of_launches(text: str, name: str, folder: Path) -> Iterator[_Given]:
     kind = kind_of(PurePosixPath(name).name, text.partition("\n")[0])
     variables = variables_of(text, kind) if kind else {}
     for region in regions(text, kind) if kind else ():
-        for command in scan(text, region.start, region.end).commands if region.form == "shell" else ():
-            yield _of_command(command, f"{name}:{text.count(chr(10), 0, command.start) + 1}", folder, variables)
+        commands = scan(text, region.start, region.end).commands if region.form == "shell" else []
+        for command, following in zip_longest(commands, commands[1:]):
+            given = _of_command(command, _place(text, name, command), folder, variables)
+            if following is not None and _is_lost(text, command, following):
+                given = replace(given, arguments=replace(given.arguments, lost=_place(text, name, following)))
+            yield given
+
+
+def _place(text: str, name: str, command: Command) -> str:
+    return f"{name}:{text.count(chr(10), 0, command.start) + 1}"
+
+
+def _is_lost(text: str, command: Command, following: Command) -> bool:
+    """Return whether the arguments of a command go on in the next line, which the shell takes for another command."""
+    between = text[command.end : following.start]
+    return between.isspace() and between.count("\n") == 1 and _LOST.match(text, following.start) is not None
 
 
 def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:

@@ -23,9 +23,10 @@ _OTHERS = re.compile(
 _TEMPLATE = re.compile(r"(^|[_\-. ])(template|tmpl)([_\-. ]|$)", re.IGNORECASE)
 """What a file is called that a script fills in: nothing loads it as it stands."""
 _ACCELERATE = re.compile(
-    rb"(?m)^(?:deepspeed_config[ \t]*:(?![ \t]*\{[ \t]*\})|distributed_type:[ \t]*[\"']?DEEPSPEED)"
+    rb"(?m)^(?:deepspeed_config[ \t]*:[ \t]*(?:\r?$|[#&]|\{(?![ \t]*\}))|distributed_type:[ \t]*[\"']?DEEPSPEED)"
 )
-"""What the YAML of ``accelerate launch`` holds that says something of DeepSpeed."""
+"""What the YAML of ``accelerate launch`` holds that says something of DeepSpeed: a mapping, not the path of another
+program's file."""
 STRONG = frozenset(
     {
         "zero_optimization",

@@ -145,7 +145,8 @@ class Arguments:
     ``place`` is where, such as ``run.sh:3``. ``values`` are texts by the names of the arguments, without dashes in
     front and with underscores inside; "" is a flag, None a value that is not known. ``whole`` says that an argument
     which is not among them has the default of Transformers. ``trainer`` is the one of TRL that gets them, "" for none,
-    ``frozen`` whether it makes an engine of a frozen model with the same config.
+    ``frozen`` whether it makes an engine of a frozen model with the same config. ``lost`` is the place of a line of
+    arguments that the launch line does not reach, "" for none.
     """
 
     place: str
@@ -153,6 +154,7 @@ class Arguments:
     whole: bool = False
     trainer: str = ""
     frozen: bool = False
+    lost: str = ""
 
     def is_on(self, name: str) -> bool:
         """Return whether an argument is given as a flag, or as true."""
