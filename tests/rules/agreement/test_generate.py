@@ -30,6 +30,7 @@ NOT_PLANTED = {
     "DS487": "the number of processes is not in the file",
     "DS533": "the model is not in the file",
     "DS826": "Lightning is not in the file",
+    "DS828": "the launch line is not in the file",
     "DS950": "the release before is not in the file",
     "DS960": "the memory is not in the file",
     "DS962": "the memory is not in the file",
