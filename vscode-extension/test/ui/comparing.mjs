@@ -14,7 +14,7 @@ export async function fromSourceControl(person) {
   await entry.waitFor();
   await person.picture('source-control');
   await entry.click();
-  const panel = await person.panel('Checkpoints that were saved at stage 2');
+  const panel = await person.panel('Stage 2 checkpoints do not load');
   await closed(panel);
   await accessible(panel);
   assert.equal(await panel.locator('.bars svg').count(), 2, 'memory before and after');
@@ -30,7 +30,7 @@ export async function fromSourceControl(person) {
 /** The panel follows the text, and its buttons lead to the lines. @param {import('./person.mjs').Person} person */
 export async function follow(person) {
   const { page } = person;
-  const panel = await person.panel('Checkpoints that were saved at stage 2');
+  const panel = await person.panel('Stage 2 checkpoints do not load');
   const place = panel.locator('button.value', { hasText: '3' }).first();
   await place.focus();
   await page.keyboard.press('Enter'); // by keyboard alone
@@ -39,12 +39,12 @@ export async function follow(person) {
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('Backspace');
   await page.keyboard.type('2');
-  await panel.getByText('Checkpoints that were saved at stage 2').first().waitFor({ state: 'detached' });
+  await panel.getByText('Stage 2 checkpoints do not load').first().waitFor({ state: 'detached' });
   assert.match((await panel.locator('[role=status]').textContent()) ?? '', /effective batch 256 → 512/, 'it is spoken');
   await page.keyboard.press('Backspace');
   await page.keyboard.type('3');
   await person.line('"stage": 3').waitFor();
-  await panel.getByText('Checkpoints that were saved at stage 2').first().waitFor();
+  await panel.getByText('Stage 2 checkpoints do not load').first().waitFor();
 }
 
 /** @param {import('./person.mjs').Person} person */
@@ -62,7 +62,7 @@ export async function withClipboard(person) {
 
 /** @param {import('./person.mjs').Person} person */
 export async function explained(person) {
-  const panel = await person.panel('Checkpoints that were saved at stage 2');
+  const panel = await person.panel('Stage 2 checkpoints do not load');
   await panel.locator('button[data-word="DF403"]').click();
   const deadline = Date.now() + 60_000;
   for (;;) {
