@@ -157,6 +157,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG910": ("    model = DDP(Net().cuda())",),
     "MG911": ("    model = DDP(Net().cuda())",),
     "MG912": ("        loss.backward()",),
+    "MG915": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
 }
 _LAUNCHERS = {idea.code for idea in LAUNCHERS}
 IDEAS = [idea for idea in every_idea() if idea.code not in WITHOUT and idea.code not in _LAUNCHERS]

@@ -29,3 +29,16 @@ KEPT_BACK = Accumulation("AdamW", accumulates=True, sends_each=False)
 )  # fmt: skip
 def test_g_stands_only_where_windows_are_open(config: dict[str, Any], training: Accumulation, sent: str) -> None:
     assert f"sent per GPU and step: {sent}" in list(gains(config, training, NEWEST_DEEPSPEED))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "says"),
+    [
+        ("AdamW", "4Ψ + 16Ψ/N bytes, DDP 16Ψ"),
+        *((name, None) for name in ("Adafactor", "LBFGS", "AdamW8bit", "Prodigy", "LARS", "TheirOwn", "")),
+    ],
+)
+def test_memory_is_told_of_an_optimizer_whose_states_are_known(optimizer: str, says: str | None) -> None:
+    found = [one for one in gains(TWO, Accumulation(optimizer), NEWEST_DEEPSPEED) if one.startswith("memory")]
+    assert [says] * len(found) == [one.partition(": ")[2].partition(";")[0] for one in found]
+    assert bool(found) is (says is not None)

@@ -19,7 +19,7 @@ def gains(config: Mapping[str, Any], training: Accumulation, release: str) -> It
     """Memory of the model states and elements sent, under DDP and with a config."""
     before, after = (_context(config, training, stage, release) for stage in (0, None))
     states = [_states(context) for context in (before, after)]
-    if training.optimizer and None not in states and states[0] != states[1]:
+    if None not in states and states[0] != states[1]:
         yield say("memory per GPU (weights, gradients, optimizer states): {after} bytes, DDP {before}; "
                   "Ψ parameters, N GPUs",
                   before=states[0], after=states[1])  # fmt: skip
@@ -46,7 +46,9 @@ def _context(config: Mapping[str, Any], training: Accumulation, stage: int | Non
 
 
 def _states(context: Context) -> str | None:
-    found = usage(context)
+    """Bytes of the model states of a GPU; None for an optimizer of which nobody knows what it keeps for a parameter."""
+    kind = context.type_of("optimizer")
+    found = None if kind is None or kind.states is None else usage(context)
     return None if found is None else text(found.select(Place.GPU, STATES))
 
 

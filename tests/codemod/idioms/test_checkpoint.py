@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -62,13 +65,19 @@ main()
 
 
 def trained(
-    save: str = "pass", *, model: str = "DDP(Net().cuda())", zero_stage: int | None = None, **parts: str
+    save: str = "pass",
+    *,
+    model: str = "DDP(Net().cuda())",
+    zero_stage: int | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    **parts: str,
 ) -> Converted:
     given = dict.fromkeys(("imports", "helpers", "resume", "before", "step", "end"), "") | parts
     indents = {"resume": 4, "before": 4, "step": 12, "end": 4}
     texts = {name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}
     return converted(
-        SCRIPT.format(model=model, save=save.replace("\n", "\n" + " " * 8), **texts), zero_stage=zero_stage
+        SCRIPT.format(model=model, save=save.replace("\n", "\n" + " " * 8), **texts),
+        **{"zero_stage": zero_stage, **options},
     )
 
 
@@ -674,3 +683,32 @@ def test_a_save_on_two_ways_of_which_one_is_taken_is_gathered_for_without_asking
     text = converted(f"{HEAD}{imports}{script}").text.replace("batch_idx == last_idx or", "last_batch or")
     tests = [one.strip() for one in text.splitlines() if "args.every" in one]
     assert tests[0] == "if args.every and (last_batch or (batch_idx + 1) % args.every == 0):"
+
+
+# -- states that are not gathered --------------------------------------------------------------------------------------
+
+WHOLE = f"if rank == 0:\n    {SAVE}"
+OFFLOADED: dict[str, Any] = {"zero_stage": 3, "offload": "nvme", "nvme_path": "/local"}
+
+
+def in_a_config(**offload: object) -> dict[str, Any]:
+    return {"config": {"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_optimizer": offload}}}
+
+
+@pytest.mark.parametrize(
+    "options", [OFFLOADED, {**OFFLOADED, "offload": "none", **in_a_config(device="nvme", nvme_path="/local")}]
+)
+@pytest.mark.parametrize("given", [{"save": WHOLE}, {"resume": 'optimizer.load_state_dict(torch.load("last.pt"))'}])
+def test_checkpoints_as_files_with_states_on_nvme_are_refused(options: dict[str, Any], given: dict[str, str]) -> None:
+    found = trained(options=options, **given)
+    assert found.status is Status.REFUSED
+    assert "--checkpoints engine" in found.said("MG915", Kind.REFUSED).message
+    assert trained(options={**options, "checkpoints": "engine"}, save=WHOLE).status is Status.CONVERTED
+    assert trained(options=options).status is Status.CONVERTED
+
+
+@pytest.mark.parametrize("checkpoints", ["files", "engine"])
+def test_a_part_of_the_states_that_no_checkpoint_holds_is_refused(checkpoints: str) -> None:
+    options = {**in_a_config(device="cpu", ratio=0.5), "checkpoints": checkpoints}
+    assert "ratio of 1" in trained(options=options, save=WHOLE).said("MG915", Kind.REFUSED).message
+    assert trained(options=in_a_config(device="cpu", ratio=1.0), save=WHOLE).status is Status.CONVERTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -11,8 +11,21 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Tensor
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
-from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.model import Idea, Kind, Options
 from dsmigrate.codemod.program.edits import Insert
+
+IDEAS = (
+    Idea(
+        "MG915",
+        "Checkpoints as files, with states that are not gathered",
+        "A script that saves or loads checkpoints is refused where its optimizer's states go to NVMe and checkpoints stay files, and "
+        "with an offload ratio below 1.",
+        "The ranks gather their states from memory for a file; what is on NVMe is only copied into a directory of DeepSpeed, since "
+        "0.13.0. With a ratio below 1 a second optimizer has a part of the states, which no checkpoint holds.",
+        "deepspeed/runtime/zero/stage3.py, backup_optimizer and _rigid_state_dict; deepspeed/runtime/engine.py, save_checkpoint",
+        Kind.REFUSED,
+    ),
+)
 
 
 def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Iterator[Decision]:
@@ -21,6 +34,9 @@ def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Ite
     engine = site.target
     groups = ""
     directories = isinstance(facts.directories, Directories)
+    lost = _not_gathered(facts.options, directories=directories)
+    if lost:
+        yield Decision("MG915", Kind.REFUSED, site.module, site.node, *lost)
     if _may_be_frozen(training):
         names = {name for scope in site.names for name in scope}
         groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
@@ -34,6 +50,21 @@ def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Ite
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),),
         parts=frozenset({name}), lines=(0, 0),
     )  # fmt: skip
+
+
+def _not_gathered(options: Options, *, directories: bool) -> tuple[str, str] | None:
+    """What is said where the optimizer's states cannot get into a checkpoint."""
+    section = (options.config or {}).get("zero_optimization")
+    given = section if isinstance(section, Mapping) and options.zero_stage == 3 else {}
+    places = [place for name in ("optimizer", "param") if isinstance(place := given.get(f"offload_{name}"), Mapping)]
+    if any(place.get("ratio", 1) != 1 for place in places):
+        return "offload with a ratio of 1: the rest of the states gets into no checkpoint", "a second optimizer has it"
+    if not directories and (options.offload == "nvme" or any(place.get("device") == "nvme" for place in places)):
+        return (
+            "states on NVMe are not gathered for a file: --checkpoints engine (DeepSpeed 0.13 or newer), or offload to the CPU",
+            "they are only copied into DeepSpeed's directories",
+        )
+    return None
 
 
 def _may_be_frozen(training: Training) -> bool:

@@ -318,9 +318,7 @@ def refuse_offload(zero: Any) -> None:
     if getattr(zero, "swap_optimizer", False) or getattr(zero, "params_in_nvme_and_cpu", False):
         raise NotImplementedError("what is on NVMe is not gathered: save by engine.save_checkpoint")
     if hasattr(zero, "backup_optimizer"):
-        raise NotImplementedError(
-            "with an offload ratio below 1 states are not gathered: save by engine.save_checkpoint"
-        )
+        raise NotImplementedError("with an offload ratio below 1 a part of the states is not saved: leave it at 1")
 
 
 def whole_shape(parameter: Any) -> torch.Size:
