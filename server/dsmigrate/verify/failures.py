@@ -7,7 +7,9 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dsmigrate.verify.causes.branches import BRANCH, TITLE, apart, named
 from dsmigrate.verify.model import Cause, Ending, Run
+from dsmigrate.verify.numbers import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,7 @@ def _code(code: int) -> str:
 
 def headline(run: Run) -> str:
     """Return how a run that is not complete ended, in words that follow its name."""
-    count = len(run.steps)
-    steps = "1 optimizer step" if count == 1 else f"{count} optimizer steps"
+    steps = counted(len(run.steps))
     if run.outcome.ending is Ending.HUNG:
         return f"hangs after {steps}: nothing has moved for {run.outcome.still:.0f} s"
     if run.outcome.ending is Ending.TIMED_OUT:
@@ -224,18 +225,17 @@ def explain_failure(run: Run, original: Run | None = None) -> tuple[Cause, ...]:
 
 def ranks_apart(original: Run) -> Cause | None:
     """Return that the ranks of the original use different parameters in one step, which a hang may come from."""
-    for step in original.steps:
-        if len(set(step.idle)) > 1:
-            names = sorted(frozenset.union(*step.idle) - frozenset.intersection(*step.idle))
-            return Cause(
-                "data-dependent-branch",
-                "the processes use different parameters in one step (MG110)",
-                f"at step {step.index + 1} of the original {', '.join(names[:3])} had a gradient on some ranks only",
-                "at ZeRO 3 every forward gathers weights from all processes: let every process use all layers, by "
-                "adding 0.0 × the sum of the unused outputs to the loss",
-                certain=True,
-            )
-    return None
+    step = next((step for step in original.steps if apart(step)), None)
+    if step is None:
+        return None
+    return Cause(
+        BRANCH,
+        TITLE,
+        f"at step {step.index + 1} of the original {named(apart(step))} had a gradient on some ranks only",
+        "at ZeRO 3 every forward gathers weights from all processes: let every process use all layers, by "
+        "adding 0.0 × the sum of the unused outputs to the loss",
+        certain=True,
+    )
 
 
 def is_the_network(codes: Sequence[int | None], texts: Sequence[str]) -> bool:

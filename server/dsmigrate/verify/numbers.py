@@ -18,3 +18,8 @@ def told_apart(one: float | None, other: float | None, digits: int = 6) -> tuple
         return f"{one:.{digits}g}", f"{other:.{digits}g}"
     pairs = ((f"{one:.{count}g}", f"{other:.{count}g}") for count in (digits, *_DIGITS))
     return next((pair for pair in pairs if pair[0] != pair[1]), (repr(one), repr(other)))
+
+
+def counted(steps: int) -> str:
+    """Return a number of optimizer steps in words."""
+    return "1 optimizer step" if steps == 1 else f"{steps} optimizer steps"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dsmigrate.verify import failures
 from dsmigrate.verify.model import Cause, Comparison, Difference, Ending, Resumed, Verdict, Verification
-from dsmigrate.verify.numbers import told_apart
+from dsmigrate.verify.numbers import counted, told_apart
 
 SHOWN = ("loss", "gradient norm", "clipped gradient norm", "learning rate", "weights")
 
@@ -60,11 +60,6 @@ def verdict_line(verdict: Verdict) -> str:
 def plain(lines: Iterable[tuple[tuple[str, str], ...]]) -> Iterator[str]:
     """Yield lines without their styles."""
     yield from ("".join(piece for piece, _ in line) for line in lines)
-
-
-def counted(steps: int) -> str:
-    """Return a number of optimizer steps in words."""
-    return "1 optimizer step" if steps == 1 else f"{steps} optimizer steps"
 
 
 def difference(found: Difference, of: str = "conversion") -> str:
