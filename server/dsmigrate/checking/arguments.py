@@ -146,7 +146,11 @@ def reader_of(config: Path) -> tuple[Consumer, str] | None:
 
     Asked are the scripts that commands start with the config; all of those that are found have to agree.
     """
-    config = resolved(config)
+    return _reader_of(resolved(config))
+
+
+@functools.cache
+def _reader_of(config: Path) -> tuple[Consumer, str] | None:
     root = _root(config)
     read_by = {script: _hands_to(text) for one in _around(config, root) for script, text in _script(one, root)}
     readers = set(read_by.values())
@@ -249,6 +253,7 @@ def written(text: str) -> Arguments:
 def forget() -> None:
     """Look at the files again: some of them have changed."""
     _of_project.cache_clear()
+    _reader_of.cache_clear()
 
 
 @functools.cache
