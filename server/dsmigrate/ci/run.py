@@ -68,17 +68,18 @@ class Ran:
             for finding in entry.findings
             for about in (finding.message, finding.path)
         }
-        sides: tuple[list[Checked], list[Checked]] = ([], [])
-        for entry in self._untold():
-            for old, side in enumerate(sides):
-                kept = (
-                    one
-                    for one in entry.findings
-                    if there.isdisjoint({(entry.name, one.code, one.message), (entry.name, one.code, one.path)})
-                    is not bool(old)
-                )
-                side.append(replace(entry, findings=tuple(kept)))
-        return tuple(sides[0]), tuple(sides[1])
+        untold = self._untold()
+
+        def kept(*, old: bool) -> tuple[Checked, ...]:
+            def is_kept(name: str, one: Finding) -> bool:
+                return there.isdisjoint({(name, one.code, one.message), (name, one.code, one.path)}) is not old
+
+            return tuple(
+                replace(entry, findings=tuple(one for one in entry.findings if is_kept(entry.name, one)))
+                for entry in untold
+            )
+
+        return kept(old=False), kept(old=True)
 
     def exit_code(self, fail_on: str) -> int:
         """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
@@ -113,10 +114,12 @@ def _severe(entry: Checked) -> Checked:
 
 
 def _findings(new: Sequence[Checked], before: Sequence[Checked], link: markdown.Link | None) -> str:
-    return _folded("new finding", new, link) + _folded("finding that was there before", before, link)
+    return _folded(("new finding", "new findings"), new, link) + _folded(
+        ("finding that was there before", "findings that were there before"), before, link
+    )
 
 
-def _folded(what: str, checked: Sequence[Checked], link: markdown.Link | None) -> str:
+def _folded(what: tuple[str, str], checked: Sequence[Checked], link: markdown.Link | None) -> str:
     """Return findings as a list that is folded away unless one is an error; each message once, with its places."""
     groups: dict[tuple[str, str], list[tuple[Checked, Finding]]] = {}
     for entry in checked:
@@ -126,7 +129,7 @@ def _folded(what: str, checked: Sequence[Checked], link: markdown.Link | None) -
         return ""
     rows = [f"- **{places[0][1].severity.value}** {markdown.finding(places, link)}" for places in groups.values()]
     more = [f"- {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    title = f"{len(rows)} {what if len(rows) == 1 else what.replace('finding', 'findings').replace('was', 'were')}"
+    title = f"{len(rows)} {what[len(rows) != 1]}"
     opened = any(found.severity is Severity.ERROR for places in groups.values() for _, found in places)
     begin = f"\n<details{' open' if opened else ''}><summary>{title}</summary>"
     return "\n".join((begin, "", *rows[:_SHOWN], *more, "", "</details>", ""))
