@@ -120,7 +120,6 @@ ON_CPU = (
     Variant(1, "cpu"),
     Variant(2, "cpu"),
     Variant(3, "cpu"),
-    *(Variant(3, "cpu", ratio=r) for r in (0.25, 0.5, 0.75)),
 )
 LONG = Workload(1, 131072)
 
@@ -164,7 +163,7 @@ SITUATIONS = (
     Situation(
         "30B, eight A100-40", "ZeRO-3, the optimizer on the CPU, checkpointing", _STAGES,
         _asked(30, _machine(8, 40, 1024)),
-        _chosen(Variant(3, "cpu"), *(Variant(3, "cpu", ratio=r) for r in (0.25, 0.5, 0.75)), kept=Checkpointing.FULL),
+        _chosen(Variant(3, "cpu"), kept=Checkpointing.FULL),
     ),
     Situation(
         "70B, eight A100-80", "ZeRO-3, the optimizer on the CPU, checkpointing, and not one sample at a time", _OFFLOAD,

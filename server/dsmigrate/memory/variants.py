@@ -29,8 +29,6 @@ class Variant:
     """GPUs that share a second shard of the weights (hpZ), so that only the first gather of a step leaves them."""
     quantised: bool = False
     """Whether weights are gathered in 8 bit, which changes numbers."""
-    ratio: float = 1.0
-    """The share of the optimizer that works on the CPU, where it works there."""
 
     @property
     def name(self) -> str:
@@ -45,8 +43,6 @@ class Variant:
                 for what, device in (("optimizer", self.optimizer), ("weights", self.weights))
                 if device != "none"
             ]
-        if self.ratio < 1:
-            said[1] = f"{self.ratio:.0%} of the optimizer on CPU".replace("%", " %")
         if self.group:
             said.append(f"hpZ of {self.group}")
         if self.quantised:
@@ -68,8 +64,6 @@ class Variant:
         for key, device in (("offload_optimizer", self.optimizer), ("offload_param", self.weights)):
             if device != "none":
                 found[key] = {"device": device} | ({"nvme_path": path} if device == "nvme" else {})
-        if self.ratio < 1:
-            found["offload_optimizer"]["ratio"] = self.ratio
         return found
 
 

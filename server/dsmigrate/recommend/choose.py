@@ -24,7 +24,6 @@ from dsmigrate.rules.known_bugs import KNOWN_BUG, met
 
 ALIKE = 1.03
 """Times that differ by less are one."""
-_RATIOS = (0.25, 0.5, 0.75)
 _LONG = 16384
 """Tokens of a sample from which it is worth to split one over GPUs."""
 _TIGHT = 0.95
@@ -90,7 +89,6 @@ def recommend(request: Request) -> Recommendation:
     best = [
         found for variant in _possible(request) if (found := _best(request, _candidates(request, variant))) is not None
     ]
-    best += _in_part(request, best)
     fitting = _sorted(
         [one for one in best if one.fits], alone=request.machine.ranks == 1, slow=request.link != "nvlink"
     )
@@ -102,22 +100,6 @@ def recommend(request: Request) -> Recommendation:
         tuple(sorted((one for one in best if not one.fits), key=lambda one: one.estimate.peak or 0)),
         known.version,
     )
-
-
-def _in_part(request: Request, best: list[Candidate]) -> Iterator[Candidate]:
-    """Yield the candidate with the least part of the optimizer on the CPU, if that is what it takes.
-
-    It is not where something fits without offload, or where all of it on the CPU is as fast.
-    """
-    whole = Variant(3, "cpu")
-    offloaded = [one.seconds.total for one in best if one.fits and one.variant == whole]
-    bare = any(one.fits for one in best if one.variant.optimizer == one.variant.weights == "none")
-    if bare or whole not in request.variants or not _has(request, "offload_optimizer.ratio"):
-        return
-    parts = (_best(request, _candidates(request, replace(whole, ratio=ratio))) for ratio in _RATIOS if offloaded)
-    least = next((one for one in parts if one is not None and one.fits), None)
-    if least is not None and all(least.seconds.total * ALIKE < time for time in offloaded):
-        yield least
 
 
 def relaxed(found: Recommendation, *, cheap: bool = False) -> Iterator[tuple[str, Candidate]]:

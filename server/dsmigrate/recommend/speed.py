@@ -66,7 +66,7 @@ def seconds(request: Request, one: Estimate, variant: Variant, tuned: int, *, ov
         sending = max(_SEEN * sending, sending - _HIDDEN * computing)
     updating = 0.0
     if variant.optimizer != "none":
-        updating = machines()["host"]["adam"] * variant.ratio * parameters / 1e9 / request.machine.nodes
+        updating = machines()["host"]["adam"] * parameters / 1e9 / request.machine.nodes
     return Seconds(computing, sending, _moving(request, one, variant), updating)
 
 
@@ -98,7 +98,7 @@ def _moving(request: Request, one: Estimate, variant: Variant) -> float:
     shard, weights = one.model.parameters / ranks, one.model.elements / ranks
     crossing = 0.0
     if variant.optimizer != "none":
-        crossing += 2 * shard * (steps + 1) * variant.ratio
+        crossing += 2 * shard * (steps + 1)
     if variant.weights != "none":
         crossing += 2 * weights * 2 * steps
     kept = one.usage.bytes(Place.HOST, (What.ACTIVATIONS,)) or 0

@@ -41,7 +41,6 @@ def _variant(one: Candidate) -> dict[str, Any]:
         "stage": one.variant.stage,
         "offload_optimizer": one.variant.optimizer,
         "offload_param": one.variant.weights,
-        "offload_ratio": one.variant.ratio,
         "zero_hpz_partition_size": one.variant.group or None,
         "quantized_gathers": one.variant.quantised,
         "activation_checkpointing": one.checkpointing.value,

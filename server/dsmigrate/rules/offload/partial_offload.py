@@ -1,4 +1,4 @@
-"""DS525: part of the optimizer on the GPU where that cannot be."""
+"""DS525: part of the optimizer on the GPU."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
 @rule(
     "DS525",
     "partial-offload",
-    summary="`offload_optimizer.ratio` below 1 outside stage 3, or with an optimizer other than DeepSpeed's CPU Adam.",
+    summary="`offload_optimizer.ratio` below 1, which some configs refuse, and which splits the optimizer in two.",
     why="A ratio below 1 is a ValidationError at stage 0, 1 and 2 from 0.15.0 on, offloaded or not. At stage 3 the "
     "part on the GPU is updated by a "
     "copy of the optimizer that DeepSpeed makes of `DeepSpeedCPUAdam` only, which Adam and AdamW become without "
-    "`torch_adam`. With NVMe every part comes into host memory to be updated: older releases stop there with "
-    '"expected input to be on cuda".',
+    "`torch_adam`. That copy takes the learning rate once, when it is made: a schedule moves that of the part on the "
+    "CPU alone. No checkpoint has its states. With NVMe every part comes into host memory to be updated: older "
+    'releases stop there with "expected input to be on cuda".',
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
         "deepspeed/runtime/zero/config.py:offload_ratio_check",
-        "deepspeed/runtime/zero/stage3.py",
+        "deepspeed/runtime/zero/stage3.py:DeepSpeedZeroOptimizer_Stage3.__init__",
+        "deepspeed/runtime/zero/stage3.py:DeepSpeedZeroOptimizer_Stage3._rigid_state_dict",
         "https://github.com/deepspeedai/DeepSpeed/issues/4872",
     ),
     keys=(_KEY,),
@@ -65,7 +67,10 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
         Example(
             '{"train_batch_size": 1, '
             + _ADAM
-            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}}\n',
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": «0.5»}}}\n',
+            fixed='{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}\n',
         ),
         Example('{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"ratio": 1.0}}}\n'),
     ),
@@ -89,6 +94,12 @@ def check(context: Context) -> Iterator[Finding]:
         severity, effect = Severity.WARNING, Effect.RISKY
     elif offloads_optimizer(context) and kind is not None and not _is_cpu_adam(context, kind.name):
         told = say("partial offload needs DeepSpeed's CPU Adam, which `{kind_name}` is not here", kind_name=kind.name)
+    elif offloads_optimizer(context):
+        told = say(
+            "the part on the GPU has an optimizer of its own: no schedule reaches its learning rate, and no checkpoint "
+            "has its states"
+        )
+        severity, effect = Severity.WARNING, Effect.RISKY
     else:
         return
     safe = context.stage != 3 and not offloads_optimizer(context)
