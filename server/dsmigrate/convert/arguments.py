@@ -10,12 +10,15 @@ from pathlib import PurePath
 from typing import Any
 
 from dsmigrate.checking.arguments import of_launches, written
+from dsmigrate.convert import tree
 from dsmigrate.convert.facts import transformers
+from dsmigrate.convert.forms.deepspeed import places_of
 from dsmigrate.convert.forms.transformers import arguments_call, known_arguments
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.python_calls import Call, Script
 from dsmigrate.convert.yaml_tree import read as read_yaml
-from dsmigrate.document import parse
+from dsmigrate.document import Path, parse
+from dsmigrate.document.numbers import spelled
 from dsmigrate.knowledge.elsewhere import only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.regions import kind_of
@@ -52,15 +55,19 @@ def read_arguments(name: str, text: str) -> Arguments:
     if kind_of(PurePath(name).name, text.partition("\n")[0]) == "shell":
         return _of_launches(name, text)
     if name.endswith((".yaml", ".yml")):
-        value: object = read_yaml(text).value
+        root = read_yaml(text)
+        value: object = root.value
+        texts: dict[Path, str] = {(one.name,): text[one.place.start : one.place.end] for one in root.entries or ()}
     else:
         document = parse(text)
         for problem in document.problems:
             if problem.is_fatal:
                 raise ConvertError.at(problem.message, text, problem.start)
         value = document.value()
+        texts = {path: text[at.start : at.end] for path, at in places_of(document).items()}
     if not isinstance(value, dict):
         raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
+    tree.with_spelling(value, texts.items())
     known = names()
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
 
@@ -111,8 +118,17 @@ def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of any type
         return _SWITCHES[text.lower()]
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return kind(text)
+            return spelled(kind(text), text)
     return text
+
+
+def of_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON as Python, its numbers with their texts; raises ValueError for other text."""
+    return json.loads(
+        text,
+        parse_int=lambda one: spelled(int(one), one),
+        parse_float=lambda one: spelled(float(one), one),
+    )
 
 
 def of_text(text: str) -> Arguments:
@@ -120,7 +136,7 @@ def of_text(text: str) -> Arguments:
     if text.lstrip().startswith("-"):
         return _of_flags(written(text))
     try:
-        value = json.loads(text)
+        value = of_json(text)
     except ValueError as error:
         raise ConvertError(say("the arguments are no JSON: {error}", error=error)) from None
     if not isinstance(value, dict):

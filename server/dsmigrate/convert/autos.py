@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dsmigrate.convert import codes, tree
+from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.fills import Known, NotKnownError, value_of
 from dsmigrate.convert.model import Config, ConvertError, Kind, Note, Settings
 from dsmigrate.document import Path, render_path
+from dsmigrate.document.numbers import whole
 from dsmigrate.document.positions import LineIndex
 from dsmigrate.knowledge import Auto, AutoEffect, Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
@@ -237,7 +239,7 @@ def _total_batch(settings: Settings, config: Config, arguments: dict[str, Any], 
     """Make the whole batch "auto": the Trainer computes it from the micro-batch."""
     micro = tree.get(config, _MICRO, None)
     if isinstance(micro, int):
-        arguments["per_device_train_batch_size"] = micro
+        arguments["per_device_train_batch_size"] = whole(micro)
         config["train_micro_batch_size_per_gpu"] = "auto"
     total = tree.get(config, _TOTAL)
     if not isinstance(total, int):
@@ -262,15 +264,16 @@ def _as_arguments(path: Path, value: object, source: str) -> dict[str, Any] | No
 
     names = arguments_of(source)
     if len(names) == 1 and _is_number(value):
-        return {names[0]: value}
+        is_whole = isinstance(transformers()["defaults"].get(names[0]), int)
+        return {names[0]: whole(value) if is_whole and isinstance(value, int) else value}
     if len(names) == 2 and isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
         return dict(zip(names, value, strict=True))
     if path[-1] == "enabled" and isinstance(value, bool):
         return {str(path[0]): True} if value else {}
     if path[-1] == "total_num_steps" and isinstance(value, int) and value > 0:
-        return {"max_steps": value}
+        return {"max_steps": whole(value)}
     if path[-1] == "warmup_num_steps" and isinstance(value, int) and value > 0:
-        return {"warmup_steps": value}
+        return {"warmup_steps": whole(value)}
     return None
 
 

@@ -94,10 +94,7 @@ def convert(request: Request) -> Converted:
     text = text_of(request.name, request.data)
     form = request.source or form_of(request.name, text)
     overrides, arguments = _given(request)
-    settings = read(
-        form,
-        Input(text, request.folder, request.line, overrides=_nested(overrides)),
-    )
+    settings = _spelled(read(form, Input(text, request.folder, request.line, overrides=_nested(overrides))))
     version = request.settings.version or release_for(request.folder or Path()).value
     known = knowledge(version)
     settings = _overridden(settings, overrides, arguments, request.arguments)
@@ -111,6 +108,13 @@ def convert(request: Request) -> Converted:
     config, written, made = _write(settings, known, consumer, request, given)
     document, findings = validated(request, written, consumer, known, config)
     return Converted(settings, written, config, consumer, known.version, document, findings, made)
+
+
+def _spelled(settings: Settings) -> Settings:
+    """Return the settings with the texts that their numbers were written as."""
+    config = tree.copied(settings.config)
+    tree.with_spelling(config, ((path, settings.text[at.start : at.end]) for path, at in settings.places.items()))
+    return replace(settings, config=config)
 
 
 def text_of(name: str, data: bytes) -> str:
