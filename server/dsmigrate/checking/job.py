@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from dsmigrate.checking.arguments import (
+    accelerated_for,
     arguments_for,
     configures_checkpointing,
     given_to_lightning,
@@ -167,6 +168,9 @@ def _check(
             script=own[1] if own is not None and own[0] is Consumer.DEEPSPEED else "",
             trains=not (lies and document.node_at(("optimizer",)) is None and is_for_inference(Path(name))),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),
+            accelerated=accelerated_for(Path(name), settings.scripts)
+            if lies and consumer is Consumer.ACCELERATE
+            else (),
         ),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),

@@ -129,7 +129,7 @@ def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> lis
         settings = check_settings_for(folder)
         for name, value in flags.items():
             settings = with_setting(settings, name, value)
-        return settings
+        return replace(settings, scripts=tuple(Path(path) for path in paths if path.endswith(".py")))
 
     if STDIN in paths:
         if len(paths) > 1:

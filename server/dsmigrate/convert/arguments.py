@@ -6,10 +6,11 @@ import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from pathlib import PurePath
 from typing import Any
 
-from dsmigrate.checking.arguments import of_launches, written
+from dsmigrate.checking.arguments import of_launches, of_started, written
 from dsmigrate.convert import tree
 from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.forms.deepspeed import places_of
@@ -51,7 +52,7 @@ def read_arguments(name: str, text: str) -> Arguments:
     Raises ConvertError for other text.
     """
     if name.endswith(".py"):
-        return _of_script(Script(text))
+        return _of_script(Script(text), of_started(FilePath(name)))
     if kind_of(PurePath(name).name, text.partition("\n")[0]) == "shell":
         return _of_launches(name, text)
     if name.endswith((".yaml", ".yml")):
@@ -80,7 +81,7 @@ def names() -> frozenset[str]:
 def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
     """Return the values that all of some trainings are given alike."""
     known = names()
-    first, *others = ({name: text for name, text in one.values.items() if name in known} for one in trainings)
+    first, *others = (_texts(one, known) for one in trainings)
     alike = {name: text for name, text in first.items() if all(name in one and one[name] == text for one in others)}
     values = {name: _typed(name, text) for name, text in alike.items() if text is not None}
     is_all = all(one == values.keys() for one in (first.keys(), *(one.keys() for one in others)))
@@ -92,7 +93,7 @@ def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
 def _of_launches(name: str, text: str) -> Arguments:
     """Return the arguments of the one launch line that gives any, or of several that give the same."""
     known = names()
-    launches = [one for one in of_launches(text, name) if not known.isdisjoint(one.values)]
+    launches = [one for one in of_launches(text, name) if not known.isdisjoint((*one.values, *one.defaults))]
     if not launches:
         raise ConvertError(say('no command gives an argument that fills "auto"'))
     found = [_of_flags(one) for one in launches]
@@ -104,10 +105,16 @@ def _of_launches(name: str, text: str) -> Arguments:
 
 def _of_flags(given: Given) -> Arguments:
     """Return the values of flags as HfArgumentParser takes them; a script may have other defaults than Transformers."""
-    known = names()
-    told = ((name, value) for name, value in given.values.items() if name in known)
-    values = {name: _typed(name, value) for name, value in told if value is not None}
-    return Arguments(values, of_trainer=not only_of_trainer().isdisjoint(given.values))
+    values = {name: _typed(name, text) for name, text in _texts(given, names()).items() if text is not None}
+    holds = given.whole and None not in _texts(given, names()).values()
+    of_trainer = given.whole or not only_of_trainer().isdisjoint(given.values)
+    return Arguments(values, defaults_hold=holds, of_trainer=of_trainer)
+
+
+def _texts(given: Given, known: frozenset[str]) -> dict[str, str | None]:
+    """Return what a training is given of the names that are known, and the defaults of its script."""
+    found = {name: given.given(name) for name in known}
+    return {name: one.text for name, one in found.items() if one is not None}
 
 
 def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of any type
@@ -144,7 +151,7 @@ def of_text(text: str) -> Arguments:
     return Arguments(value)
 
 
-def _of_script(script: Script) -> Arguments:
+def _of_script(script: Script, started: Given) -> Arguments:
     found: dict[str, Any] = {}
     try:
         call = arguments_call(script)
@@ -153,6 +160,8 @@ def _of_script(script: Script) -> Arguments:
     if call is not None:
         known, holds = known_arguments(script, call)
         return Arguments(known, defaults_hold=holds, of_trainer=not script.calls("Accelerator"))
+    if started.whole:
+        return _of_flags(started)
     _take(
         found, script.calls("Accelerator"), {name: name for name in ("gradient_accumulation_steps", "mixed_precision")}
     )

@@ -75,7 +75,8 @@ def _is_spared(context: Context, bug: Bug) -> bool:
     """Whether every training with the file is given an argument that avoids a bug; one that nobody knows counts."""
     trainings = context.facts.arguments
     return bool(trainings) and all(
-        any(given.values.get(name, "0") not in _NOTHING for name in bug.unless) for given in trainings
+        any((found := given.given(name)) is not None and found.text not in _NOTHING for name in bug.unless)
+        for given in trainings
     )
 
 
