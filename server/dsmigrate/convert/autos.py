@@ -83,7 +83,8 @@ def with_values(settings: Settings, known: Knowledge, target: Consumer, given: M
 
 def _from_config(config: Config) -> dict[str, Any]:
     """Return the arguments that values of the config already tell."""
-    values = {name: tree.get(config, path, None) for path, name in _BATCH_ARGUMENTS.items()}
+    asked = {**_BATCH_ARGUMENTS, ("scheduler", "params", "total_num_steps"): "max_steps"}
+    values = {name: tree.get(config, path, None) for path, name in asked.items()}
     return {name: value for name, value in values.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
