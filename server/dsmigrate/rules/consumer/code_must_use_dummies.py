@@ -19,9 +19,8 @@ _STAND_INS = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
     summary="An optimizer or scheduler in the file makes Accelerate refuse a real one from the script.",
     why='`Accelerator.prepare` raises "You cannot specify an optimizer in the config file and in the code at the '
     'same time" unless the script passes `accelerate.utils.DummyOptim`, and the same for the scheduler with '
-    "`DummyScheduler`. A stand-in without its section in the config is a ValueError too. What the script passes is "
-    "read, if a launch line starts it with the config, or it is the only one of the project that makes an "
-    "`Accelerator`.",
+    "`DummyScheduler`. A stand-in without its section raises ValueError too. What the script passes is read as for "
+    "`script-overridden` (DS829).",
     severity=Severity.HINT,
     effect=Effect.RISKY,
     source=("accelerate/accelerator.py:Accelerator._prepare_deepspeed",),

@@ -1,4 +1,4 @@
-"""DS829: what a script with Accelerate says, and its config says otherwise."""
+"""DS829: what a script with Accelerate says, where its config says otherwise and decides."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _BF16 = Facts(
 @rule(
     "DS829",
     "script-overridden",
-    summary="What a script gives `Accelerator`, `clip_grad_norm_` or `DummyOptim`, and its config says otherwise.",
-    why="Accelerate fills only what the config leaves open. Accumulation and clipping, and the parameters of an "
-    "optimizer or schedule of the config, are those of the config: `accelerator.clip_grad_norm_` clips nothing under "
-    "DeepSpeed, and `clip_grad_value_` raises an error. Precision: a section of the config file wins, and the "
-    "other half precision beside it is a ValueError; in the YAML of `accelerate launch`, `mixed_precision` counts only "
-    "if the script gives `Accelerator` none. The script is read if a launch line starts it with the config, "
-    "or it is the only one of the project that makes an `Accelerator`; options count with what the launch line gives, "
-    "else with their defaults.",
+    summary="The config decides about something that the script says otherwise to `Accelerator` or `clip_grad_norm_`.",
+    why="Accelerate fills only what the config leaves open. Accumulation, clipping, and the parameters of an optimizer "
+    "or schedule in the config are those of the config: under DeepSpeed `accelerator.clip_grad_norm_` clips nothing, "
+    "and `clip_grad_value_` raises an error. Precision: a section of the config file wins, and the other half "
+    "precision in the script raises ValueError; `mixed_precision` in the YAML of `accelerate launch` counts only if "
+    "the script gives `Accelerator` none. The script is the one that a launch line starts with the config, else the only "
+    "one of the project that makes an `Accelerator`, or one that is named with the config. Options count with the "
+    "value of the launch line, else with their default.",
     severity=Severity.WARNING,
     effect=Effect.OVERRIDDEN,
     source=(
