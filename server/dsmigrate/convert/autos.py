@@ -21,7 +21,8 @@ from dsmigrate.languages import mark, say
 _TOTAL = ("train_batch_size",)
 _MICRO = ("train_micro_batch_size_per_gpu",)
 _STEPS = ("gradient_accumulation_steps",)
-_BATCH_ARGUMENTS = {_MICRO: "per_device_train_batch_size", _STEPS: "gradient_accumulation_steps"}
+_BATCH_ARGUMENTS: dict[Path, str] = {_MICRO: "per_device_train_batch_size", _STEPS: "gradient_accumulation_steps"}
+_TOTAL_STEPS: Path = ("scheduler", "params", "total_num_steps")
 _SAID = {"hidden_size": mark("hidden_size of the model"), "world_size": "--world-size"}
 
 
@@ -83,7 +84,7 @@ def with_values(settings: Settings, known: Knowledge, target: Consumer, given: M
 
 def _from_config(config: Config) -> dict[str, Any]:
     """Return the arguments that values of the config already tell."""
-    asked = {**_BATCH_ARGUMENTS, ("scheduler", "params", "total_num_steps"): "max_steps"}
+    asked = {**_BATCH_ARGUMENTS, _TOTAL_STEPS: "max_steps"}
     values = {name: tree.get(config, path, None) for path, name in asked.items()}
     return {name: value for name, value in values.items() if isinstance(value, int) and not isinstance(value, bool)}
 

@@ -39,13 +39,13 @@ _BF16 = Facts(
     "DS829",
     "script-overridden",
     summary="The config decides about something that the script says otherwise to `Accelerator` or `clip_grad_norm_`.",
-    why="Accelerate fills only what the config leaves open. Accumulation, clipping, and the parameters of an optimizer "
-    "or schedule in the config are those of the config: under DeepSpeed `accelerator.clip_grad_norm_` clips nothing, "
-    "and `clip_grad_value_` raises an error. Precision: a section of the config file wins, and the other half "
-    "precision in the script raises ValueError; `mixed_precision` in the YAML of `accelerate launch` counts only if "
-    "the script gives `Accelerator` none. The script is the one that a launch line starts with the config, else the only "
-    "one of the project that makes an `Accelerator`, or one that is named with the config. Options count with the "
-    "value of the launch line, else with their default.",
+    why="Accelerate fills only what the config leaves open. Accumulation, clipping, and the parameters of an "
+    "optimizer or schedule in the config are those of the config: under DeepSpeed `accelerator.clip_grad_norm_` "
+    "clips nothing, and `clip_grad_value_` raises an error. Precision: a section of the config file wins, and the"
+    " other half precision in the script raises ValueError; `mixed_precision` in the YAML of `accelerate launch` "
+    "counts only if the script gives `Accelerator` none. The script is the one that a launch line starts with the"
+    " config, else the only one of the project that makes an `Accelerator`, or one that is named with the config."
+    " Options count with the value of the launch line, else with their default.",
     severity=Severity.WARNING,
     effect=Effect.OVERRIDDEN,
     source=(
