@@ -196,6 +196,19 @@ def test_the_only_script_of_a_project_is_the_one_that_counts_and_of_several_one_
     assert len(told(check_file(project / "acc.yaml", named), "DS829")) == 1
 
 
+def test_a_script_that_is_named_keeps_its_launch_line_and_says_who_reads_the_config(project: Path) -> None:
+    (project / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py --steps 4\n", encoding="utf-8")
+    yaml(project, "  gradient_accumulation_steps: 8\n")
+    named = CheckSettings(scripts=(project / "train.py",))
+    (found,) = told(check_file(project / "acc.yaml", named), "DS829")
+    assert "`--steps 4` (run.sh:1)" in found[2]
+    (project / "plain.json").write_text(f'{HEAD}, "gradient_accumulation_steps": 8}}', encoding="utf-8")
+    assert check_file(project / "plain.json", CheckSettings()).consumer.value == "deepspeed"
+    checked = check_file(project / "plain.json", named)
+    assert checked.why_consumer.endswith("train.py makes an `Accelerator`")
+    assert len(told(checked, "DS829")) == 1
+
+
 def test_a_script_of_the_trainer_is_not_read_so(project: Path) -> None:
     (project / "train.py").write_text(f"from transformers import Trainer\n{SCRIPT}", encoding="utf-8")
     assert told(yaml(project, "  gradient_accumulation_steps: 8\n"), "DS829") == []

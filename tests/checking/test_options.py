@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.checking.arguments import arguments_for, forget, of_started
+from dsmigrate.checking.arguments import arguments_for, behind_flag, forget, of_started
 from dsmigrate.checking.job import check_file
 from dsmigrate.convert.arguments import read_arguments
+from dsmigrate.rules import Default
 from dsmigrate.settings.check import CheckSettings
 
 SCRIPT = """\
@@ -152,3 +153,16 @@ def test_convert_takes_defaults_of_a_script_and_of_the_one_that_a_launch_line_st
     found = read_arguments(str(line), line.read_text("utf-8"))
     assert (found.values["learning_rate"], found.values["max_steps"]) == (1e-4, 1000)
     assert (found.defaults_hold, found.of_trainer) == (True, True)
+
+
+def test_what_stands_behind_the_flag_may_be_a_launch_script_or_the_script(project: Path) -> None:
+    (project / "run.sh").rename(project / "start.sh")
+    (project / "start.sh").write_text("torchrun train.py --weight_decay 0.1\n", encoding="utf-8")
+    forget()
+    for name, place in (("start.sh", "start.sh:1"), ("train.py", "train.py")):
+        (found,) = behind_flag(str(project / name))
+        assert found.place.endswith(place)
+        assert found.given("learning_rate") == Default("2e-05", "train.py:12")
+    assert [one.values for one in behind_flag("--learning_rate 1e-5")] == [{"learning_rate": "1e-5"}]
+    checked = check_file(project / "ds.json", CheckSettings(arguments=str(project / "start.sh")))
+    assert "its default (train.py:11)" in {one.code: one.message for one in checked.findings}["DS814"]

@@ -24,6 +24,7 @@ from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
 from dsmigrate.launchers.shell import Command, Word, scan
 from dsmigrate.rules import Accelerated, Arguments
+from dsmigrate.settings.errors import SettingsError
 
 if TYPE_CHECKING:
     from dsmigrate.convert.python_calls import Call, Script
@@ -209,11 +210,18 @@ def _accelerated_for(config: Path, named: tuple[Path, ...]) -> tuple[Accelerated
     makers = _of_project(root).makers
     started = [(one, script) for one in _around(config, root) for script, text in _script(one, root) if _makes(text)]
     own = [script for script in named if script in makers]
-    if started and not own:
+    started = [(one, script) for one, script in started if not own or script in own]
+    if started:
         found = [_accelerated(script, _with_script(one, root), root) for one, script in started]
         return tuple(one for one in found if one is not None)
     own = own or [script for script in makers if len(makers) == 1 and not _is_of_trainer(_text(script))]
     return tuple(one for script in own for one in of_maker(script, config))
+
+
+def maker_among(named: Sequence[Path]) -> str:
+    """Return why Accelerate reads a config: a script that is named with it makes an ``Accelerator``; "" for none."""
+    found = (script for script in named if _makes(_text(script)))
+    return next((say("{place} makes an `Accelerator`", place=script.as_posix()) for script in found), "")
 
 
 def of_maker(script: Path, config: Path | None = None) -> tuple[Accelerated, ...]:
@@ -298,6 +306,23 @@ def _naming(file: Path, root: Path) -> Iterator[_Given]:
         paths = tuple(one for one in given.paths if _means(one[1], given.folder, root, file))
         if paths:
             yield replace(given, paths=paths)
+
+
+def behind_flag(text: str) -> tuple[Arguments, ...]:
+    """Return what stands behind ``--arguments``: arguments, or a launch script or script that gives some.
+
+    Raises SettingsError for a file that cannot be read.
+    """
+    file = Path(text)
+    if text.startswith("-") or not file.is_file():
+        return (written(text),)
+    if file.suffix == ".py":
+        return (of_started(file),)
+    try:
+        found = of_launches(read(file, _LARGEST).decode("utf-8", "replace"), text)
+    except SourceError as error:
+        raise SettingsError(f"--arguments {text}: {error.message}") from None
+    return tuple(one for one in found if one.values)
 
 
 def written(text: str) -> Arguments:
