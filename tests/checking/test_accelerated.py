@@ -73,8 +73,11 @@ def test_accumulation_is_that_of_the_config_and_what_a_launch_line_gives_is_told
 
 def test_what_a_file_leaves_out_is_one_for_accelerate(project: Path) -> None:
     (found,) = told(file(project, ""), "DS206")
-    assert found[1] == "warning"
+    assert found[1] == "info"
     assert "`--steps 2`, its default (train.py:6) has no effect" in found[2]
+    (project / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py --steps 4\n", encoding="utf-8")
+    (found,) = told(file(project, ""), "DS206")
+    assert found[1] == "warning"
     (project / "train.py").write_text(SCRIPT.replace("gradient_accumulation_steps=args.steps, ", ""), "utf-8")
     assert told(file(project, ""), "DS206", "DS829") == []
 
@@ -119,7 +122,7 @@ def test_the_precision_of_a_script_counts_before_that_of_the_launcher(project: P
 def test_what_a_script_clips_at_is_held_against_what_counts(project: Path) -> None:
     said = "`--max_grad_norm 0.5`, its default (train.py:7)"
     assert told(yaml(project, ""), "DS816", "DS829") == [
-        ("DS816", "warning", f"without `gradient_clipping` DeepSpeed clips at 1.0, and not at {said}")
+        ("DS816", "info", f"without `gradient_clipping` DeepSpeed clips at 1.0, and not at {said}")
     ]
     assert [one[2] for one in told(yaml(project, "  gradient_clipping: 0.3\n"), "DS816", "DS829")] == [
         f"`gradient_clipping` 0.3 counts, and {said} has no effect"

@@ -106,6 +106,6 @@ def check(context: Context) -> Iterator[Finding]:
         + (say(", and {said} has no effect", said=wrong.said) if wrong else "")
         + (say('; `{total}` "auto" then fits only `--{steps} 1`', total=TOTAL, steps=STEPS) if split else ""),
         part="key",
-        severity=Severity.WARNING if split or wrong else None,
+        severity=Severity.WARNING if split or (wrong and not wrong.is_default) else None,
         fixes=[context.insert((STEPS,), "auto", say('Add `{steps}` "auto"', steps=STEPS), safe=False)],
     )

@@ -88,7 +88,7 @@ def check(context: Context) -> Iterator[Finding]:
     if entry is not None and added and adds and not is_trainer and given:
         wrong = next((one for one in given if one.value != 1), None)
         if wrong is not None:
-            yield context.finding(entry, _instead(wrong, "1.0"), part="member", severity=Severity.WARNING)
+            yield context.finding(entry, _instead(wrong, "1.0"), part="member", severity=_severity(wrong))
     elif entry is not None and added and adds and not is_trainer:
         yield context.finding(
             entry,
@@ -114,7 +114,7 @@ def check(context: Context) -> Iterator[Finding]:
         _instead(wrong, json_text(default))
         if wrong is not None
         else _clips(json_text(default), say(_CLIPPING[context.consumer])),
-        severity=Severity.HINT if same else Severity.WARNING if wrong else None,
+        severity=Severity.HINT if same else _severity(wrong),
         fixes=[] if entry else [_fix(context, None if is_trainer else wrong)],
     )
 
@@ -126,8 +126,18 @@ def _fix(context: Context, wrong: Stated | None) -> Fix:
     return context.insert(("gradient_clipping",), value, title, safe=False)
 
 
+def _severity(wrong: Stated | None) -> Severity | None:
+    """Return how bad it is that a limit does not count: as the rule has it, if nobody gives the limit."""
+    return None if wrong is None or wrong.is_default else Severity.WARNING
+
+
 def _instead(wrong: Stated, default: str) -> str:
-    return _clips(default, say("and not at {said}", said=wrong.said))
+    said = (
+        say("and {said} has no effect", said=wrong.said)
+        if default == "0.0"
+        else say("and not at {said}", said=wrong.said)
+    )
+    return _clips(default, said)
 
 
 def _clips(default: str, clipping: str) -> str:
