@@ -41,6 +41,8 @@ def small(config: Config) -> Config:
             found[name] = small(value)
         elif name == "nvme_path":
             found[name] = "nvme"
+        elif name == "sequence_parallel_size":
+            continue  # its groups are the script's: test_ulysses
         else:
             found[name] = min(value, MOST) if type(value) is int else value
     return found

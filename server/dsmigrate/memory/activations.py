@@ -67,10 +67,12 @@ class Workload:
     attention: Attention = Attention.FLASH
     loss: Loss | None = None
     """How the loss is computed; None as the class of the model does it in Transformers."""
+    shared: int = 1
+    """Ranks that share the tokens of a sample (Ulysses)."""
 
     def tokens(self, shape: Shape) -> int:
-        """Return the tokens of a sample, which the model may fix."""
-        return shape.tokens or self.sequence
+        """Return the tokens of a sample that the rank has, which the model may fix."""
+        return shape.tokens or -(-self.sequence // self.shared)
 
     def computed(self, shape: Shape) -> Loss:
         """Return how the loss is computed for a model."""
