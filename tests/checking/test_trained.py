@@ -70,6 +70,23 @@ def test_frozen_weights_need_no_states(config: Path) -> None:
     assert "DS966" in codes(config, small)
 
 
+def test_frozen_weights_count_where_a_lower_stage_is_hinted_at(config: Path) -> None:
+    """13.5 GB of them are whole at stage 2: more than half of a GPU of 24 GiB."""
+    (config.parent / "config.json").write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
+    asked = CheckSettings(world_size=8, gpu_memory=24.0, trainable="10m")
+    assert "DS962" not in codes(config, asked)
+    assert "DS962" in codes(config, replace(asked, gpu_memory=80.0))
+
+
+def test_of_quantised_weights_nothing_is_counted_until_it_is_said_what_trains(config: Path) -> None:
+    base = {"model_type": "llama", "quantization_config": {"load_in_4bit": True}}
+    (config.parent / "config.json").write_text(json.dumps(base), encoding="utf-8")
+    small = CheckSettings(world_size=1, gpu_memory=8.0)
+    assert "DS966" not in codes(config, small)
+    assert "DS966" not in codes(config, replace(small, trainable="10m"))
+    assert "DS966" in codes(config, replace(small, trainable="10m", gpu_memory=3.0))
+
+
 def test_a_size_stands_for_a_typical_model(config: Path) -> None:
     config.write_text(
         '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_param": '
