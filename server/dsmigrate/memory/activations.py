@@ -140,7 +140,7 @@ def attention_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
     if work.attention is Attention.FLASH:
         return kept + _FP32 * shape.heads  # one number per row of scores
     scores = width * (2 if shape.dropout else 1) + (1 if shape.dropout else 0) + (_FP32 if shape.upcasts else 0)
-    return kept + scores * shape.heads * work.tokens(shape)
+    return kept + scores * shape.heads * (shape.tokens or work.sequence)  # a share of the heads has all tokens
 
 
 def cross_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
