@@ -137,6 +137,17 @@ def test_a_batch_that_does_not_divide_is_said(capsys: Captured, arguments: list[
     assert says in " ".join(capsys.readouterr().err.split())
 
 
+def test_fewer_samples_than_gpus_are_shared(capsys: Captured) -> None:
+    two = ["recommend", "--params", "8b", "--gpus", "8", "--gpu", "h100", "--global-batch", "2", "--sequence"]
+    found = answer(capsys, *two, "131072", "--loss", "fused")
+    sharing = {one["sequence_parallel_size"]: one for one in found["fitting"]}
+    assert set(sharing) <= {4, 8}
+    for ranks, one in sharing.items():
+        assert one["micro_batch"] * one["accumulation"] * 8 == 2 * ranks
+    assert run([*two, "2048"]) == 2
+    assert "--global-batch 2 does not divide over 8 GPUs" in " ".join(capsys.readouterr().err.split())
+
+
 def test_what_would_do_with_less_is_said(capsys: Captured) -> None:
     long = [
         "recommend",

@@ -190,12 +190,12 @@ def _unusual(request: Request) -> Iterator[Variant]:
         # Accelerate's DeepSpeedCPUAdam keeps its states in fp32, which bf16_optimizer_states refuses
         offloads = _is_since(request, _LOW_ON_HOST_SINCE) and request.consumer is not Consumer.ACCELERATE
         yield from (replace(one, low=True) for one in usual if offloads or one.optimizer == "none")
-    for ranks in _sharing(request):
+    for ranks in degrees(request):
         for variant in usual:
             yield replace(variant, sequence=ranks)
 
 
-def _sharing(request: Request) -> Iterator[int]:
+def degrees(request: Request) -> Iterator[int]:
     """Yield over how many GPUs of a node Ulysses can split a sample, where samples are long enough for it to pay.
 
     It divides the attention heads (deepspeed/runtime/sequence_parallel/ulysses_sp.py:UlyssesSPAttentionHF), and takes
@@ -231,6 +231,8 @@ def _has(request: Request, path: str) -> bool:
 
 def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
     request = request.sharing(variant.sequence)
+    if not request.divides:
+        return
     tunings = TUNINGS if variant.stage else TUNINGS[:1]
     for tuned, tuning in enumerate(tunings):
         most = request.work.micro_batch if request.per_gpu is None else 1

@@ -47,6 +47,11 @@ class Request:
         """The samples of a step on one GPU, or on those that share each; None where the batch is given."""
         return None if self.samples is None else max(1, self.samples * self.work.shared // self.machine.ranks)
 
+    @property
+    def divides(self) -> bool:
+        """Whether the samples of a step divide over the GPUs, or those that share each."""
+        return self.samples is None or self.samples * self.work.shared % self.machine.ranks == 0
+
     def sharing(self, ranks: int) -> Request:
         """Return the same where so many GPUs share each sample: a step of as many samples has more micro-batches."""
         steps = self.steps if self.samples is not None else self.steps * ranks
