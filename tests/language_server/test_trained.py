@@ -168,6 +168,7 @@ def test_a_comparison_counts_what_trains(folder: Path) -> None:
     assert said[False][0]["weights"] == 2 * 8_388_608
     assert "6.74B parameters, 8 GPUs" in said[True][1]
     assert "8.39M of 6.75B parameters train (adapter_config.json)" in said[False][1]
+    assert "Model states per GPU: 12.6 GiB → 12.6 GiB" in said[False][1]
 
 
 def size(text: str) -> float:
