@@ -121,6 +121,15 @@ def test_paths_of_a_settings_file_are_from_it(folder: Path) -> None:
     assert "all 6.74B" in trained(seen(inner).context.facts)
 
 
+def test_a_script_that_freezes_parts_is_named(folder: Path) -> None:
+    (folder / "train.py").write_text("model.encoder.requires_grad_(False)\n", encoding="utf-8")
+    view = seen(folder)
+    assert ("Model", "6.74B parameters, of which train.py freezes some: `trainable` says what trains") in details(view)
+    assert "States and buffers" not in at_the_stage(view)
+    (folder / "train.py").write_text("LoraConfig(r=16, target_modules=['q_proj', 'v_proj'])\n", encoding="utf-8")
+    assert "8.39M of 6.75B parameters train (train.py)" in at_the_stage(seen(folder))
+
+
 def test_findings_know_the_model_too(folder: Path) -> None:
     small = {"gpuMemory": 10}
     assert "DS966" in {one.code for one in seen(folder, **small).findings}

@@ -20,8 +20,14 @@ def trained(facts: Facts) -> str:
             "{own} of {every} parameters train ({where}), the others are frozen in {base}",
             own=parameters_text(every - sum(model.frozen)),
             every=parameters_text(every),
-            where=Path(model.trains).name if model.trains.endswith(".json") else f"trainable {model.trains}",
+            where=Path(model.trains).name if model.trains.endswith((".json", ".py")) else f"trainable {model.trains}",
             base=model.base,
+        )
+    if model.held is None and model.trains:
+        return say(
+            "{every} parameters, of which {script} freezes some: `trainable` says what trains",
+            every=parameters_text(every),
+            script=model.trains,
         )
     if model.held is None:
         return say(
