@@ -106,6 +106,7 @@ LORA = "from peft import LoraConfig\nconfig = LoraConfig({}target_modules=['q_pr
     [
         (LORA.format("r=16, "), 8_388_608),
         (LORA.format(""), 4_194_304),
+        ("if __name__ == '__main__':\n    train(LoraConfig(r=8, target_modules=['q_proj', 'v_proj']))\n", 4_194_304),
         (LORA.format("r=16, use_dora=True, ").replace("LoraConfig(", "peft.LoraConfig("), 8_650_752),
         ("config = LoraConfig(r=16, target_modules='all-linear', bias='none', lora_alpha=args.alpha)\n", 39_976_960),
     ],
@@ -133,6 +134,8 @@ def test_lora_that_a_script_writes_out_is_counted(tmp_path: Path, script: str, t
         "for parameter in model.backbone.parameters():\n    parameter.requires_grad = False\n",
         "model.encoder.requires_grad_(False)\n",
         "model = get_peft_model(model, config)\n",
+        "if args.lora:\n    config = LoraConfig(r=16, target_modules=['q_proj'])\n",
+        "config = LoraConfig(r=16, target_modules=['q_proj']) if args.lora else None\n",
     ],
 )
 def test_what_a_script_freezes_otherwise_is_counted_by_nobody(tmp_path: Path, script: str) -> None:

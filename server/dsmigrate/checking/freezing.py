@@ -1,14 +1,15 @@
-"""Whether a script beside a config freezes parts of the model, and what of it trains where the script writes that out."""
+"""Whether a script beside a config freezes parts of the model, and what of it trains where it writes that out."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
@@ -37,7 +38,7 @@ _RANK = 8
 
 @dataclass(frozen=True, slots=True)
 class Freezing:
-    """A script that freezes parts, ``adapter`` where it writes its LoRA out, and how it keeps the rest, "" for unsaid."""
+    """A script that freezes parts, ``adapter`` where it writes its LoRA out, and how it keeps the rest, "" if unsaid."""
 
     script: str
     adapter: Adapter | None = None
@@ -81,30 +82,36 @@ def _adapters(text: str) -> Iterator[Adapter | None]:
 
     if _LORA in text:
         try:
-            yield from map(_adapter, script_of(text).calls(_LORA))
+            script = script_of(text)
         except ConvertError:
             yield None
+            return
+        perhaps = [node for node in ast.walk(script.tree) if _decides(node)]
+        for call in script.calls(_LORA):
+            line = script.line_of(call)
+            yield None if any(one.lineno <= line <= (one.end_lineno or 0) for one in perhaps) else _adapter(call)
+
+
+def _decides(node: ast.AST) -> TypeGuard[ast.If | ast.IfExp]:
+    """Return whether it depends on a condition what a node does, other than on being started as a script."""
+    return isinstance(node, (ast.If, ast.IfExp)) and "__name__" not in ast.dump(node.test)
 
 
 def _adapter(call: Call) -> Adapter | None:
     from dsmigrate.memory.trained import Adapter  # noqa: PLC0415 - few checks know a model
 
-    def given(name: str, otherwise: object) -> Any:  # noqa: ANN401 - any literal
-        return call.arguments[name].value if name in call.arguments else otherwise
-
-    targets, saved = given("target_modules", None), given("modules_to_save", None) or []
+    found = {name: one.value for name, one in call.arguments.items()}
+    targets, saved = found.get("target_modules"), found.get("modules_to_save") or []
     targets = [targets] if targets == "all-linear" else targets
-    listed = all(
-        isinstance(one, (list, tuple)) and all(isinstance(name, str) for name in one) for one in (targets, saved)
-    )
-    rank, magnitudes = given("r", _RANK), given("use_dora", False)
-    known = (
-        type(rank) is int and 0 < rank < 1 << 20 and isinstance(magnitudes, bool) and given("bias", "none") == "none"
-    )
-    if not (call.is_whole and listed and known) or any(given(name, None) for name in _OTHERS):
+    if not (call.is_whole and _are_names(targets) and _are_names(saved)) or any(map(found.get, _OTHERS)):
+        return None
+    rank, magnitudes = found.get("r", _RANK), found.get("use_dora", False)
+    if type(rank) is not int or not 0 < rank < 1 << 20 or not isinstance(magnitudes, bool):
+        return None
+    if found.get("bias", "none") != "none":
         return None
     return Adapter(rank, tuple(sorted(set(targets))), tuple(sorted(set(saved))), magnitudes)
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str)
+def _are_names(value: object) -> TypeGuard[list[str] | tuple[str, ...]]:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
