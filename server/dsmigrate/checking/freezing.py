@@ -38,7 +38,7 @@ _RANK = 8
 
 @dataclass(frozen=True, slots=True)
 class Freezing:
-    """A script that freezes parts, ``adapter`` where it writes its LoRA out, and how it keeps the rest, "" if unsaid."""
+    """A script that freezes parts; ``adapter`` is the LoRA that it writes out, ``base`` how the rest is kept or ""."""
 
     script: str
     adapter: Adapter | None = None
