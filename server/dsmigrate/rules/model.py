@@ -218,7 +218,9 @@ class ModelFacts:
 
     ``name`` is where it is described. ``tensors`` are elements in the order of the model, those of a typical one where
     not ``exact``. ``block`` is the class around experts, "" for none. ``held`` returns the bytes of a GPU that states,
-    buffers and gathered parameters take with a config, without activations; None where that is not known.
+    buffers and gathered parameters take with a config, without activations; None where that is not known. ``frozen``
+    are the tensors that do not train, with ``frozen_width`` bytes an element where they are quantised. ``trains`` is
+    the file or the setting that says so, "" where all train, and ``base`` how the others are kept, as in ``--base``.
     """
 
     name: str
@@ -227,6 +229,10 @@ class ModelFacts:
     heads: int | None = None
     block: str = ""
     held: Callable[[Context], int | None] | None = None
+    frozen: tuple[int, ...] = ()
+    frozen_width: float | None = None
+    trains: str = ""
+    base: str = "16bit"
 
 
 @dataclass(frozen=True, slots=True)
