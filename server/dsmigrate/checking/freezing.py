@@ -106,7 +106,12 @@ def _adapter(call: Call) -> Adapter | None:
     if not (call.is_whole and _are_names(targets) and _are_names(saved)) or any(map(found.get, _OTHERS)):
         return None
     rank, magnitudes = found.get("r", _RANK), found.get("use_dora", False)
-    if type(rank) is not int or not 0 < rank < 1 << 20 or not isinstance(magnitudes, bool):
+    if (
+        not isinstance(rank, int)
+        or isinstance(rank, bool)
+        or not 0 < rank < 1 << 20
+        or not isinstance(magnitudes, bool)
+    ):
         return None
     if found.get("bias", "none") != "none":
         return None
