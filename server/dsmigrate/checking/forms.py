@@ -1,4 +1,4 @@
-"""Checks what is no config file: the YAML of ``accelerate launch``, plugins and dictionaries in scripts.
+"""Checks what is no config file: YAML and arguments of ``accelerate launch``, plugins and dictionaries in scripts.
 
 Each gives parts: a document whose keys are DeepSpeed's and whose places are those of the file.
 """
@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips, of_call
+from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips, of_call, started_by
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
+from dsmigrate.checking.launched import is_launcher, launches
 from dsmigrate.checking.suppression import visible_in_text
 from dsmigrate.convert.codes import NOT_DEEPSPEED
 from dsmigrate.convert.job import text_of
-from dsmigrate.convert.model import ConvertError, Form, Settings
+from dsmigrate.convert.model import ConvertError, Form, Place, Settings
+from dsmigrate.convert.overlay import overlay
 from dsmigrate.convert.python_calls import script_of
-from dsmigrate.convert.reading import Input, document_of, hidden, read, whole_of
+from dsmigrate.convert.reading import Input, hidden, read, spelled_out, whole_of
 from dsmigrate.convert.recognise import form_of
 from dsmigrate.convert.rules import findings_of
 from dsmigrate.document import Document, apply
@@ -56,27 +58,28 @@ class Part:
     is_dict: bool = False
     arguments: tuple[Arguments, ...] = ()
     lightning: bool = False
+    through_accelerate: bool = False
     clips: bool | None = None
 
 
 def check_form(
     name: str, data: bytes, folder: Path | None, settings: CheckSettings, mending: Mending
 ) -> Checked | None:
-    """Check a script or a YAML file; None for a file that is neither."""
+    """Check a script, a YAML file or a launcher; None for a file that is none of them."""
     try:
         text = text_of(name, data)
-        form = form_of(name, text)
+        form = None if is_launcher(name, text) else form_of(name, text)
         if form is Form.DEEPSPEED:
             return None
         release = release_of(settings, folder)
         original = text
         applied: list[tuple[Finding, Fix]] = []
-        if mending.wanted and form.is_script:
+        if mending.wanted and form is not None and form.is_script:
             text, applied = _mended(text, folder, settings, release[0], mending)
-        elif mending.wanted:
+        elif mending.wanted and form is not None:
             text, applied = _mended_fields(text, Path(name), folder, settings, mending)
         file = None if folder is None else Path(name)
-        parts = list(parts_in_file(form, text, file))
+        parts = list(_launched(name, text, file) if form is None else parts_in_file(form, text, file))
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
         return Checked(name, None, error=_said(error))
@@ -103,10 +106,30 @@ def parts_in_file(form: Form, text: str, file: Path | None) -> Iterator[Part]:
             yield part
 
 
+def _launched(name: str, text: str, file: Path | None) -> Iterator[Part]:
+    """Yield what the launch lines of a text say; raises ConvertError if none says anything of DeepSpeed."""
+    empty = True
+    for launch in launches(name, text):
+        empty = False
+        why = say("the arguments of accelerate launch in line {line}", line=launch.line)
+        part = _part(launch.settings, why, with_config=True, place=launch.place)
+        if launch.started is not None and file is not None:
+            place = f"{file.name}:{launch.line}"
+            given, trainer = started_by(launch.started, place, file, launch.variables)
+            if trainer:
+                part = replace(part, consumer=Consumer.TRANSFORMERS, arguments=(given,), through_accelerate=True)
+            part = replace(part, clips=clips(file))
+        yield part
+    if empty:
+        raise ConvertError(say("no line in it starts accelerate launch --use_deepspeed with settings of DeepSpeed"))
+
+
 def _with_arguments(part: Part, file: Path) -> Part:
     """Return the part of a YAML file with what launch lines give besides it, read by the Trainer if they say so."""
     given, why = arguments_for(file)
-    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given) if why else part
+    if not why:
+        return part
+    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given, through_accelerate=True)
 
 
 def _said(error: ConvertError) -> str:
@@ -147,19 +170,19 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
         yield part
 
 
-def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
-    place = whole_of(settings)
+def _part(settings: Settings, why: str, *, with_config: bool, place: Place | None = None) -> Part:
+    place = place or whole_of(settings)
     if not with_config:
         settings = replace(settings, config={}, unknown={})
     processes = settings.around.get("num_processes")
     return Part(
-        document=document_of(settings) if with_config else without_tree(settings.text),
+        document=overlay(spelled_out(settings), place) if with_config else without_tree(settings.text),
         consumer=settings.consumer,
         why=why,
         unknown=hidden(settings),
         is_whole=settings.is_whole and with_config,
         found=tuple(findings_of(settings.notes, place)),
-        world_size=processes if isinstance(processes, int) and processes > 0 else None,
+        world_size=int(processes) if str(processes).isdecimal() and int(processes) > 0 else None,
     )
 
 
@@ -189,7 +212,13 @@ def view_of(part: Part, folder: Path | None, settings: CheckSettings, release: s
     known = facts(settings, folder, part.consumer)
     if known.world_size is None:
         known = replace(known, world_size=part.world_size)
-    known = replace(known, arguments=(*known.arguments, *part.arguments), lightning=part.lightning, clips=part.clips)
+    known = replace(
+        known,
+        arguments=(*known.arguments, *part.arguments),
+        lightning=part.lightning,
+        through_accelerate=part.through_accelerate,
+        clips=part.clips,
+    )
     ignored = settings.ignored_in(file)
     apart = (*ignored, *NOT_OF_PYTHON) if part.is_dict else ignored
     asked = RuleSettings(release, part.consumer, known, settings.select, apart)
