@@ -15,6 +15,7 @@ GOOD = {
     "deepspeed-0.9.0/deepspeed/runtime/config.py": "x = 1\n",
     "deepspeed-0.9.0/deepspeed/ops/csrc/adam.cu": "not taken",
     "deepspeed-0.9.0/setup.py": "raise SystemExit",
+    "deepspeed-0.9.0/bin/deepspeed.py": "not taken",
     "deepspeed-0.9.0/csrc/deepspeed/x.py": "not taken",
     "deepspeed-0.9.0/csrc/aio/io.cpp": "int x;",
 }
@@ -41,7 +42,7 @@ def files_below(folder: Path) -> list[str]:
 def test_the_python_files_of_the_package_and_its_cpp_are_taken(tmp_path: Path) -> None:
     extract(packed(GOOD), tmp_path / "0.9.0", "0.9.0")
     assert files_below(tmp_path) == [
-        "0.9.0/csrc/aio/io.cpp", "0.9.0/deepspeed/__init__.py", "0.9.0/deepspeed/runtime/config.py",
+        "0.9.0/csrc/aio/io.cpp", "0.9.0/deepspeed/__init__.py", "0.9.0/deepspeed/runtime/config.py", "0.9.0/setup.py",
     ]  # fmt: skip
 
 

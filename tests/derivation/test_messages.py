@@ -45,7 +45,7 @@ def derived(
     (folder / "messages" / "packages.toml").write_text(PACKAGES, encoding="utf-8")
     (folder / "messages.toml").write_text(TABLE, encoding="utf-8")
     for release, files in sources.items():
-        for name, text in {"deepspeed/__init__.py": "", "csrc/a.cpp": "", **files}.items():
+        for name, text in {"deepspeed/__init__.py": "", "csrc/a.cpp": "", "setup.py": "", **files}.items():
             path = tmp_path / "cache" / release / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

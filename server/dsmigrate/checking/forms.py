@@ -174,7 +174,7 @@ def _part(settings: Settings, why: str, *, with_config: bool, place: Place | Non
     place = place or whole_of(settings)
     if not with_config:
         settings = replace(settings, config={}, unknown={})
-    processes = settings.around.get("num_processes")
+    processes = str(settings.around.get("num_processes"))
     return Part(
         document=overlay(spelled_out(settings), place) if with_config else without_tree(settings.text),
         consumer=settings.consumer,
@@ -182,7 +182,7 @@ def _part(settings: Settings, why: str, *, with_config: bool, place: Place | Non
         unknown=hidden(settings),
         is_whole=settings.is_whole and with_config,
         found=tuple(findings_of(settings.notes, place)),
-        world_size=int(processes) if str(processes).isdecimal() and int(processes) > 0 else None,
+        world_size=int(processes) or None if processes.isdecimal() else None,
     )
 
 

@@ -5,7 +5,7 @@ Read are lines with ``--use_deepspeed`` that name no file: the settings of a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -66,7 +66,7 @@ def _launch(text: str, command: Command, variables: dict[str, str]) -> Launch | 
     begun = _begin([value for _, value in words])
     if begun is None:
         return None
-    given, end = _given(words[begun:], variables)
+    given, end = _given(words[begun:])
     names = {entry.name for entry in given}
     if _ASKS not in names or names & _FILES or not names & fields().keys():
         return None
@@ -93,7 +93,7 @@ def _begin(words: list[str | None]) -> int | None:
     return None
 
 
-def _given(words: list[tuple[Word, str | None]], variables: Mapping[str, str]) -> tuple[tuple[Entry, ...], int]:
+def _given(words: list[tuple[Word, str | None]]) -> tuple[tuple[Entry, ...], int]:
     """Return the arguments up to the script, and how many words they are; what nobody knows is left out."""
     known = {*fields(), *accelerate()["around"], *accelerate()["top"], *_FILES, _ASKS}
     found: list[Entry] = []
@@ -104,15 +104,12 @@ def _given(words: list[tuple[Word, str | None]], variables: Mapping[str, str]) -
             break
         name, equals, inline = value.removeprefix("--").partition("=")
         name = name.replace("-", "_")
-        if equals or name in _SWITCHES:
-            said, end = (inline if equals else True), word.end
-        elif at + 1 < len(words):
+        said: str | None
+        holder, said = word, inline if equals else "true"
+        if not equals and name not in _SWITCHES:
             at += 1
-            said, end = words[at][1], words[at][0].end
-        else:
-            said, end = None, word.end
+            holder, said = words[at] if at < len(words) else (word, None)
         if name in known and said is not None:
-            start = word.start if equals or name in _SWITCHES else words[at][0].start
-            found.append(Entry(name, said, Place(word.start, word.end, start, end)))
+            found.append(Entry(name, said, Place(word.start, word.end, holder.start, holder.end)))
         at += 1
     return tuple(found), at

@@ -1,4 +1,4 @@
-"""Taking ``deepspeed/**/*.py`` and the C++ of ``csrc`` out of a source archive, into nothing but the given folder."""
+"""Taking ``setup.py``, ``deepspeed/**/*.py`` and the C++ of ``csrc`` out of a source archive into a given folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dsmigrate.derivation.errors import DerivationError
 
 PACKAGE = "deepspeed"
 NATIVE = "csrc"
-_TAKEN = {PACKAGE: {".py"}, NATIVE: {".cpp", ".h", ".cu", ".cuh"}}
+SETUP = "setup.py"
+_TAKEN = {SETUP: {".py"}, PACKAGE: {".py"}, NATIVE: {".cpp", ".h", ".cu", ".cuh"}}
 LARGEST_FILE = 8 * 1024 * 1024
 LARGEST_TOTAL = 200 * 1024 * 1024
 
@@ -20,7 +21,8 @@ LARGEST_TOTAL = 200 * 1024 * 1024
 def extract(data: bytes, target: Path, version: str) -> None:
     """Write the package's Python and C++ files below ``target``, all or nothing.
 
-    Only regular files named ``<anything>/deepspeed/….py`` and ``<anything>/csrc/….cpp`` (``.h``, ``.cu``) are taken; a name that climbs out of the archive, a link in
+    Only regular files named ``<anything>/deepspeed/….py``, ``<anything>/csrc/….cpp`` (``.h``, ``.cu``) and
+    ``<anything>/setup.py`` are taken; a name that climbs out of the archive, a link in
     such a place or a file of absurd size raises DerivationError, and leaves nothing behind.
     """
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ def derive(folder: Path, sources: Sources, releases: Sequence[str], only: Collec
             [_Line(**line) for entry in own for line in entry.get("python", ())],
         )
         said: dict[str, Found] = {}
-        for release in releases if name == DEEPSPEED else read_of(package):
+        for release in read_of(package, releases):
             files = (
                 _unpacked(sources.root(release))
                 if name == DEEPSPEED
@@ -88,9 +88,9 @@ def derive(folder: Path, sources: Sources, releases: Sequence[str], only: Collec
     return made
 
 
-def read_of(package: Mapping[str, Any]) -> list[str]:
-    """Return the releases of a package whose messages are read, oldest first."""
-    return [*package.get("earlier", ()), *package["releases"]]
+def read_of(package: Mapping[str, Any], releases: Sequence[str]) -> list[str]:
+    """Return the releases of a package whose messages are read, oldest first; ``releases`` are DeepSpeed's."""
+    return [*package.get("earlier", ()), *package.get("releases", releases)]
 
 
 def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wanted: _Written) -> Found:

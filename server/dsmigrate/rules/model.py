@@ -208,10 +208,9 @@ class Facts:
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers``,
     ``accelerate`` and ``trl`` the releases of these that hand the config on, ``configures_checkpointing`` whether a
     script of the project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config
-    on, ``through_accelerate`` whether the Trainer gets it from ``accelerate launch``, ``script`` the script of one's own
-    that hands it on, ``clips`` whether scripts with Accelerate clip gradients by
-    themselves, ``trains`` whether it is for training, ``is_older`` whether the release is older than the first known
-    one, which stands for it.
+    on, ``through_accelerate`` whether the Trainer gets it from ``accelerate launch``, ``script`` the script of one's
+    own that hands it on, ``clips`` whether scripts with Accelerate clip gradients by themselves, ``trains`` whether it
+    is for training, ``is_older`` whether the release is older than the first known one, which stands for it.
     """
 
     world_size: int | None = None
