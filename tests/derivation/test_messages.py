@@ -109,6 +109,24 @@ def test_cpp_is_searched_for_what_it_raises_and_prints_and_for_lines(tmp_path: P
     }
 
 
+def test_releases_before_those_that_are_known_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "PACKAGES", PACKAGES.replace("[deepspeed]", '[deepspeed]\nearlier = ["0.8.3"]'))
+    said = "raise ValueError('the stage is always wrong')"
+    for release in ("0.8.3", "0.9.0"):
+        path = tmp_path / "cache" / release / "deepspeed" / "a.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(said, encoding="utf-8")
+    for part in ("csrc/a.cpp", "setup.py", "deepspeed/__init__.py"):
+        path = tmp_path / "cache" / "0.8.3" / part
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    found = derived(tmp_path, {"0.9.0": {}})
+    assert found["deepspeed"]["releases"] == ["0.8.3", "0.9.0"]
+    assert found["deepspeed"]["texts"] == {
+        "the stage is always wrong": ["deepspeed/a.py", "ValueError", [["0.8.3", "0.9.0"]]]
+    }
+
+
 def test_only_the_packages_that_are_named_are_read(tmp_path: Path) -> None:
     assert derived(tmp_path, {"0.9.0": {}}, ("deepspeed",)).keys() == {"deepspeed"}
 

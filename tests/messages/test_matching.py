@@ -193,7 +193,7 @@ def test_a_part_and_other_words_are_near(text: str, name: str) -> None:
     [
         "how do I choose the ZeRO stage for a model of 7 billion parameters",
         "the loss is nan after some steps and the gradient norm grows",
-        "ModuleNotFoundError: No module named 'torch._six'",
+        "ModuleNotFoundError: No module named 'fastchat'",
         "KeyError: 'labels'",
         "Training finished in 3 hours, saving model checkpoint to /tmp/out",
         "{} {} {}",
