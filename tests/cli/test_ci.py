@@ -226,6 +226,15 @@ def test_what_breaks_fails_the_run_unless_told_otherwise(
     assert out.count(code[1]) == summary.count(f"({code[1]})") == 1, "a finding is told once"
 
 
+def test_what_was_wrong_before_fails_nothing(pull: Run, capsys: Captured) -> None:
+    base = pull.repository.commit({"ds_config.json": BROKEN})
+    head = pull.repository.commit({"ds_config.json": BROKEN.replace("8", "16")})
+    pull.event(head, base=base)
+    assert run(["ci", "github", "--no-comment"]) == 0
+    assert "Neither config runs" in pull.read("GITHUB_STEP_SUMMARY")
+    assert "::error" not in capsys.readouterr().out
+
+
 def test_of_configs_with_the_same_change_it_is_told_once_with_a_link_to_each(pull: Run, github: Github) -> None:
     base = pull.repository.commit({"a/zero.json": STAGE_2, "b/zero3.json": "\n" + STAGE_2})
     head = pull.repository.commit({"a/zero.json": STAGE_3, "b/zero3.json": "\n" + STAGE_3})

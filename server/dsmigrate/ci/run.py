@@ -84,12 +84,13 @@ class Ran:
     def exit_code(self, fail_on: str) -> int:
         """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
 
-        An error of a check counts as breaking, a warning as a warning.
+        An error of a check counts as breaking, a warning as a warning; what was found before the range, too, as nothing.
         """
         if any(entry.error for entry in self.checked) or any(outcome.error for outcome in self.outcomes):
             return 2
         levels = {Severity.ERROR: ("breaking", "warning", "info"), Severity.WARNING: ("warning", "info")}
-        found = any(fail_on in levels.get(one.severity, ()) for entry in self.checked for one in entry.findings)
+        new, _ = self._by_age()
+        found = any(fail_on in levels.get(one.severity, ()) for entry in new for one in entry.findings)
         return 1 if found or any(outcome.fails(fail_on) for outcome in self.outcomes) else 0
 
 

@@ -432,13 +432,11 @@ class Assumed:
             equal = self._equal.get(atom)
             if equal is not None:
                 return bool(equal[0].value), equal[1]
-        for clause, at in (
-            *self._watched.get(atom, ()),
-            *(self._watched.get(subject, ()) if subject is not None else ()),
-        ):
-            for holds in (True, False):
-                if all(self._fails(part, atom, holds=not holds) for part in clause.parts):
-                    return holds, at
+        for thing in (atom,) if subject is None else (atom, subject):
+            for clause, at in self._watched.get(thing, ()):
+                for holds in (True, False):
+                    if all(self._fails(part, atom, holds=not holds) for part in clause.parts):
+                        return holds, at
         return None
 
     def _fails(self, part: Condition, atom: Expr, *, holds: bool) -> bool:
@@ -497,13 +495,14 @@ def under(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> Condi
     """What is left of a condition where some atoms are known."""
     if not isinstance(assumed, Assumed):
         assumed = Assumed(assumed)
+    if isinstance(condition, Literal):
+        known = assumed.ask(condition.atom)
+        return condition if known is None else TRUE if known is condition.holds else FALSE
     if isinstance(condition, Several):
         parts = [under(part, assumed) for part in condition.parts]
-        if all(part in condition.parts for part in parts):
-            return condition
-        return _several(condition.all_of, frozenset(parts))
-    found = decided(condition, assumed)
-    return condition if found is None else TRUE if found else FALSE
+        if any(left is not part for left, part in zip(parts, condition.parts, strict=True)):
+            return _several(condition.all_of, frozenset(parts))
+    return condition
 
 
 def is_unsure(condition: Condition) -> bool:

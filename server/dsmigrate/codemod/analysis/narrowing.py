@@ -25,14 +25,13 @@ def narrowed(run: Machine, test: ast.expr, *, holds: bool, others: Iterable[ast.
     narrow(run, test, holds=holds)
     try:
         yield
-        written = {
-            ast.unparse(one)
-            for other in others
-            for one in ast.walk(other)
-            if isinstance(getattr(one, "ctx", None), ast.Store)
+        still = {
+            said: known
+            for said, known in frame.narrowed.items()
+            if known is not before.get(said) and known.of.own.get(known.key) is known.bound
         }
-        for said, known in frame.narrowed.items():
-            if said in written and known is not before.get(said) and known.of.own.get(known.key) is known.bound:
+        for one in (one for other in others for one in ast.walk(other)) if still else ():
+            if isinstance(getattr(one, "ctx", None), ast.Store) and (known := still.pop(ast.unparse(one), None)):
                 run.put(known.of, known.key, known.left)
     finally:
         frame.narrowed = before

@@ -57,7 +57,12 @@ def check(context: Context) -> Iterator[Finding]:
     if not bugs:
         return
     worst, *others = bugs
-    more = say("; {count} more known bug{en_s}", count=len(others), en_s="" if len(others) == 1 else "s")
+    more = say(
+        "; {count} more known bug{en_s}: {bugs}",
+        count=len(others),
+        en_s="" if len(others) == 1 else "s",
+        bugs=", ".join(f"`{bug.id}`" for bug in others),
+    )
     yield context.finding(
         _place(context, worst),
         _told(worst) + (more if others else ""),

@@ -184,11 +184,12 @@ def sends(pair: Pair) -> str:
     if found is None:
         return ""
     old, new = found
-    steps = old.steps if old.steps == new.steps else None
-    before, after = (dataclasses.replace(one, steps=steps).formula() for one in (old, new))
+    if None in {old.steps, new.steps}:
+        old, new = (dataclasses.replace(one, steps=None) for one in found)
+    before, after = old.formula(), new.formula()
     if before == after:
         return ""
-    each = 1 if steps is None and None in {old.steps, new.steps} else None
+    each = 1 if old.steps is None else None
     now, was = (_bytes_sent(one, side, each) for one, side in ((new, pair.new), (old, pair.old)))
     if now and was:
         sentence = _SENT if each is None else _SENT_EACH

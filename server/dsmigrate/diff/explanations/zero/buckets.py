@@ -120,6 +120,11 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
             "Gradients are reduced after the last backward of a step, with one buffer: 0.93 GiB in bf16 on each GPU",
         ),
         Example(
+            f'{{{_BF16}: {{"stage": 2, "reduce_bucket_size": 2e8}}}}',
+            f'{{{_BF16}: {{"stage": 2, "overlap_comm": true, "reduce_bucket_size": 3e8}}}}',
+            "Buckets of gradients are reduced while backward goes on, with a second buffer",  # DF405 says their size
+        ),
+        Example(
             f'{{{_BF16}: {{"stage": 3}}}}',
             f'{{{_BF16}: {{"stage": 3, "overlap_comm": false}}}}',
             "Gathers and reductions wait for computation and computation for them, so that prefetching hides nothing",
@@ -135,7 +140,7 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
     if move is None or not isinstance(move.after, bool) or move.after is (move.before if not move.begins else None):
         return
     size = in_bytes(pair.new, f"{ZERO}.{_SIZE}", pair.new.value(f"{ZERO}.{_SIZE}"))
-    takes = say(": {size} on each GPU", size=size) if size else ""
+    takes = say(": {size} on each GPU", size=size) if size and moved(pair, _SIZE) is None else ""  # DF405 says it
     if stage == 3:
         message = (
             say("Gathers of weights and reductions of gradients overlap computation")
