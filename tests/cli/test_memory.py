@@ -169,6 +169,21 @@ def test_checkpointing_takes_less_and_eager_attention_more(capsys: Captured) -> 
     assert activations("--micro-batch", "2") == pytest.approx(2 * plain, rel=1e-6)
 
 
+def test_a_sequence_that_is_shared_has_its_part_of_the_activations(capsys: Captured, tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    wanted = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": {"stage": 2}}
+    found = []
+    for more in ({}, {"sequence_parallel_size": 4}, {"sequence_parallel_size": 3}):
+        file.write_text(json.dumps(wanted | more), encoding="utf-8")
+        found.append(answer(capsys, "memory", str(file), *SEVEN[1:], "--sequence", "32768"))
+    whole, shared, odd = found
+    held = [one["estimates"][0]["gpu_at_peak"]["activations"] for one in found]
+    assert held[1] == pytest.approx(held[0] / 4, rel=1e-6)
+    assert held[2] == held[0]
+    said = "every sample shared among 4 GPUs by the script (Ulysses)"
+    assert [said in json.dumps(one) for one in (whole, shared, odd)] == [False, True, False]
+
+
 def test_releases_differ_where_deepspeed_does(capsys: Captured) -> None:
     """The slices of a bucket are reduced by their owners before 0.12.4, and all-reduced since."""
     old, new = (

@@ -47,8 +47,13 @@ def test_nothing_that_fits_is_exit_code_1_with_advice(capsys: Captured) -> None:
 
 
 def test_more_host_memory_is_advised_where_that_is_all_that_lacks(capsys: Captured) -> None:
-    found = answer(capsys, "recommend", "--params", "7b", "--gpu-memory", "24", "--host-memory", "64", code=1)
+    less = ["recommend", "--params", "7b", "--gpu-memory", "24", "--host-memory"]
+    found = answer(capsys, *less, "40", code=1)
     assert any(line.startswith("more host memory: ZeRO-3, optimizer on CPU fits with 130") for line in found["advice"])
+    lower = answer(capsys, *less, "96")
+    assert lower["chosen"]["bf16_states"]
+    said = [note for note in lower["notes"] if note.startswith("Otherwise more host memory: ZeRO-3, optimizer on CPU")]
+    assert len(said) == 1
     enough = answer(capsys, "recommend", "--params", "7b", "--gpu-memory", "24", "--host-memory", "132")
     assert enough["chosen"]["offload_optimizer"] == "cpu"
 
@@ -132,6 +137,17 @@ def test_a_batch_that_does_not_divide_is_said(capsys: Captured, arguments: list[
     assert says in " ".join(capsys.readouterr().err.split())
 
 
+def test_fewer_samples_than_gpus_are_shared(capsys: Captured) -> None:
+    two = ["recommend", "--params", "8b", "--gpus", "8", "--gpu", "h100", "--global-batch", "2", "--sequence"]
+    found = answer(capsys, *two, "131072", "--loss", "fused")
+    sharing = {one["sequence_parallel_size"]: one for one in found["fitting"]}
+    assert set(sharing) <= {4, 8}
+    for ranks, one in sharing.items():
+        assert one["micro_batch"] * one["accumulation"] * 8 == 2 * ranks
+    assert run([*two, "2048"]) == 2
+    assert "--global-batch 2 does not divide over 8 GPUs" in " ".join(capsys.readouterr().err.split())
+
+
 def test_what_would_do_with_less_is_said(capsys: Captured) -> None:
     long = [
         "recommend",
@@ -146,12 +162,18 @@ def test_what_would_do_with_less_is_said(capsys: Captured) -> None:
         "--global-batch",
         "8",
     ]
-    advice = answer(capsys, *long, code=1)["advice"]
+    found = answer(capsys, *long)
+    assert found["chosen"]["sequence_parallel_size"] == 8
+    fused = "With --loss fused (Liger, TiledFusedLogitsLoss): ZeRO-3"
+    assert any(note.startswith(fused) and note.endswith("and nothing of this.") for note in found["notes"])
+    few = [*long, "--layers", "32", "--hidden", "4096", "--heads", "1"]
+    advice = answer(capsys, *few, code=1)["advice"]
     assert any(line.startswith("--loss fused (Liger, TiledFusedLogitsLoss): ZeRO-3") for line in advice)
-    assert any("Ulysses, sequence_parallel_size 8): ZeRO-" in line for line in advice)
     reserve = ["--gpu-memory", "24", "--host-memory", "160"]
     assert answer(capsys, "recommend", "--params", "7b", *reserve)["chosen"] is not None
-    assert answer(capsys, "recommend", "--params", "7b", *reserve, "--host-reserve", "60", code=1)["chosen"] is None
+    kept = answer(capsys, "recommend", "--params", "7b", *reserve, "--host-reserve", "60")
+    assert kept["chosen"]["bf16_states"]
+    assert answer(capsys, "recommend", "--params", "7b", *reserve, "--host-reserve", "120", code=1)["chosen"] is None
 
 
 def test_the_config_is_written_once(capsys: Captured, tmp_path: Path) -> None:

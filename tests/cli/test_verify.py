@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -32,7 +33,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         say("training")
         found.append(request)
         if request.original.name == "broken.py":
-            raise VerifyError("the original itself fails at train.py:3")
+            raise VerifyError("the original itself fails at train.py:3\n$ torchrun")
         after = runs.converted(steps=7 if request.original.name == "wrong.py" else 8)
         comparison = compare(runs.run(), after)
         verdicts = tuple(Verdict(stage, comparison) for stage in request.stages or (None,))
@@ -89,6 +90,50 @@ def test_what_could_not_be_done_is_said_on_stderr(capsys: Captured) -> None:
     streams = capsys.readouterr()
     assert streams.out == ""
     assert "the original itself fails at train.py:3" in streams.err
+
+
+REASON = "the original itself fails at train.py:3"
+
+
+def test_a_verification_that_cannot_be_made_is_reported_to_junit(asked: list[Request], capsys: Captured) -> None:
+    assert run(["verify", "broken.py", "converted.py", "--format", "junit"]) == 2
+    printed = capsys.readouterr()
+    (suite,) = ET.fromstring(printed.out)  # noqa: S314 - our own
+    assert [suite.attrib[name] for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    (case,) = suite
+    assert case.attrib["name"] == "broken.py → converted.py"
+    (error,) = case
+    assert (error.tag, error.attrib["message"]) == ("error", REASON)
+    assert error.text == f"{REASON}\n$ torchrun"
+    assert f"Error: {REASON}" in printed.err
+    assert len(asked) == 1
+
+
+def test_a_verification_that_cannot_be_made_is_an_error_on_github(asked: list[Request], capsys: Captured) -> None:
+    assert run(["verify", "broken.py", "--format", "github"]) == 2
+    out = capsys.readouterr().out
+    assert out == (
+        f"::error file=broken.py,title=dsmigrate verify%3A broken.py → its conversion::{REASON}%0A$ torchrun\n"
+    )
+    assert len(asked) == 1
+
+
+def test_the_interpreter_that_lacks_torch_is_reported_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import torch\n")
+    assert run(["verify", "train.py", "--format", "github", "--python", str(tmp_path / "nowhere"), "-q"]) == 2
+    assert capsys.readouterr().out.startswith("::error file=train.py,title=dsmigrate verify%3A train.py")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "svg"])
+def test_other_formats_leave_it_to_stderr(asked: list[Request], form: str, capsys: Captured) -> None:
+    assert run(["verify", "broken.py", "--format", form]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert REASON in printed.err
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,21 @@ def test_a_ratio_of_warm_up_is_a_number_of_steps(asked: dict[str, int], steps: i
     assert found.config["scheduler"]["params"] == {"warmup_num_steps": steps}
 
 
+def test_a_ratio_of_warm_up_is_one_of_the_steps_that_the_config_has() -> None:
+    config = (
+        b'{"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 1e3, "warmup_num_steps": "auto"}}, '
+        b'"train_batch_size": 8}'
+    )
+    found = convert(Request("ds.json", config, Form.DEEPSPEED, arguments=of_text("--warmup_ratio 0.03 --do_train")))
+    assert found.config["scheduler"]["params"]["warmup_num_steps"] == 30
+
+
+def test_one_half_precision_leaves_no_room_for_the_other() -> None:
+    config = b'{"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}}'
+    found = convert(Request("ds.json", config, Form.DEEPSPEED, arguments=of_text("--bf16 --do_train")))
+    assert (found.config["fp16"], found.config["bf16"]) == ({"enabled": False}, {"enabled": True})
+
+
 TRAINER = "TrainingArguments(output_dir='x', per_device_train_batch_size=2, max_grad_norm=0.3, bf16=True)\n"
 LAUNCHED = b"distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 2\n"
 

@@ -68,8 +68,32 @@ def test_yaml_names_the_config_whose_keys_have_no_field(folder: Path, capsys: Ca
     out, err = capsys.readouterr()
     assert "  zero_stage: 2\n" in out
     assert err == ""
-    assert run(["convert", "zero2.json", "--to", "accelerate", "--set", "zero_optimization.stage=1"]) == 1
-    assert "  zero_stage: 1\n" in capsys.readouterr().out, "the file does not say what was set"
+
+
+def test_what_a_named_config_does_not_say_is_told(folder: Path, capsys: Captured) -> None:
+    zero = '"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2, "overlap_comm": true}'
+    (folder / "zero2.json").write_text(f'{{"gradient_clipping": 1.0, {zero}}}')
+    for carry in ("auto", "file"):
+        asked = ["convert", "zero2.json", "--to", "accelerate", "--carry", carry, "--set", "gradient_clipping=5e-1"]
+        assert run(asked) == 1
+        out, err = capsys.readouterr()
+        assert "deepspeed_config_file: zero2.json\n" in out
+        assert "zero2.json:1: [CV208] zero2.json must say gradient_clipping 5e-1: the YAML names it" in err
+    (folder / "train.py").write_text(f"ds_config = {{{zero.replace('true', 'True')}}}\n")
+    asked = ["convert", "train.py", "--to", "accelerate", "--config-name", "new.json"]
+    assert run(asked) == 1
+    out, err = capsys.readouterr()
+    assert "deepspeed_config_file: new.json\n" in out
+    assert "[CV108] new.json is not there: --to deepspeed --output new.json writes it" in err
+    assert run(["convert", "train.py", "--to", "deepspeed", "--output", "new.json"]) == 0
+    assert run(asked) == 0
+    auto = '"optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}}'
+    (folder / "hf.json").write_text(f"{{{auto}, {zero}}}")
+    capsys.readouterr()
+    assert run(["convert", "hf.json", "--to", "accelerate"]) == 1
+    out, err = capsys.readouterr()
+    assert "deepspeed_config_file: hf.json\n" in out
+    assert 'does not fill "auto" at `optimizer.params.betas`' in err
 
 
 @pytest.mark.usefixtures("folder")

@@ -24,12 +24,16 @@ MOST = 10_000
 
 
 def configs() -> list[tuple[Config, int]]:
-    """Return the distinct configs of requests and situations with a world size of each, for DeepSpeed as installed."""
+    """Return the distinct configs of requests and situations with a world size of each, for DeepSpeed as installed.
+
+    They are what is chosen, and whatever changes numbers or the script.
+    """
     found: dict[str, tuple[Config, int]] = {}
     for request in (*requests(), *(one.request for one in SITUATIONS)):
         answer = recommend(replace(request, consumer=Consumer.DEEPSPEED, version=None))
-        if answer.chosen is not None:
-            found.setdefault(json.dumps(answer.chosen.config), (answer.chosen.config, request.machine.ranks))
+        for one in answer.fitting:
+            if one is answer.chosen or not one.variant.is_plain:
+                found.setdefault(json.dumps(one.config), (one.config, request.machine.ranks))
     return list(found.values())
 
 
@@ -41,6 +45,8 @@ def small(config: Config) -> Config:
             found[name] = small(value)
         elif name == "nvme_path":
             found[name] = "nvme"
+        elif name == "sequence_parallel_size":
+            continue  # its groups are the script's: test_ulysses
         else:
             found[name] = min(value, MOST) if type(value) is int else value
     return found

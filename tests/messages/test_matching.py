@@ -116,10 +116,10 @@ PASTED = {
         "ended-by-others"
     ),
     "Root Cause (first observed failure):\n[0]:\n  time      : 2023-05-01_12:00:00": "elastic-summary",
-    "size mismatch for model.embed_tokens.weight: copying a param with shape torch.Size([0]) from checkpoint, the shape "
-    "in current model is torch.Size([32000, 4096]).": "partitioned-weights-saved",
-    "size mismatch for shared.weight: copying a param with shape torch.Size([250112, 512]) from checkpoint, the shape in "
-    "current model is torch.Size([0]).": "loading-into-partitioned",
+    "size mismatch for model.embed_tokens.weight: copying a param with shape torch.Size([0]) from checkpoint, the "
+    "shape in current model is torch.Size([32000, 4096]).": "partitioned-weights-saved",
+    "size mismatch for shared.weight: copying a param with shape torch.Size([250112, 512]) from checkpoint, the shape "
+    "in current model is torch.Size([0]).": "loading-into-partitioned",
     "train.py: error: unrecognized arguments: --local_rank=0": "local-rank-argument",
     "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api' (/usr/lib/api.py)": (
         "elastic-log-import"

@@ -23,6 +23,8 @@ _OFFLOAD = "https://arxiv.org/abs/2101.06840"
 _INFINITY = "https://arxiv.org/abs/2104.07857"
 _PLUS = "https://arxiv.org/abs/2306.10209"
 _PEFT = "https://huggingface.co/docs/peft/accelerate/deepspeed"
+_LOW = "https://github.com/deepspeedai/DeepSpeed/pull/7700"
+_MIXED = "https://arxiv.org/abs/1710.03740"
 _ALST = "https://arxiv.org/abs/2506.13996"
 
 
@@ -116,6 +118,16 @@ def _half(found: Recommendation) -> bool:
     return _bare(0, 1, 2)(found) and "fp16" in (found.chosen.config if found.chosen is not None else {})
 
 
+def _shares(*ranks: int) -> Callable[[Recommendation], bool]:
+    """Return whether one of some numbers of GPUs shares each sample, and it is said what the script has to do."""
+
+    def agrees(found: Recommendation) -> bool:
+        one = found.chosen
+        return one is not None and one.variant.sequence in ranks and _says("UlyssesSPDataLoaderAdapter")(found)
+
+    return agrees
+
+
 ON_CPU = (
     Variant(1, "cpu"),
     Variant(2, "cpu"),
@@ -201,7 +213,8 @@ SITUATIONS = (
     ),
     Situation(
         "8B, 131072 tokens, eight H100", "Ulysses and a tiled loss", _ALST,
-        _asked(8, _machine(8, 80), 8, work=LONG, hardware="h100"), _says("--loss fused", "Ulysses"),
+        _asked(8, _machine(8, 80), 8, work=LONG, hardware="h100"),
+        lambda found: _shares(8)(found) and _says("--loss fused")(found),
     ),
     Situation(
         "Mixtral 8x7B, eight A100-80", "ZeRO-3, the optimizer on the CPU, the expert block as a leaf module",
@@ -215,7 +228,16 @@ SITUATIONS = (
     ),
     Situation(
         "8B, 262144 tokens, a fused loss, eight H100", "Ulysses: the blocks themselves are too large", _ALST,
-        _asked(8, _machine(8, 80), 8, work=Workload(1, 262144, loss=Loss.FUSED), hardware="h100"), _says("Ulysses"),
+        _asked(8, _machine(8, 80), 8, work=Workload(1, 262144, loss=Loss.FUSED), hardware="h100"), _shares(4, 8),
+    ),
+    Situation(
+        "7B, one A100-80 with 64 GB of host memory", "bf16 masters and states: 6 bytes a parameter, not 12", _LOW,
+        _asked(7, _machine(1, 80, 64)),
+        lambda found: found.chosen is not None and found.chosen.variant.low and _says("more host memory")(found),
+    ),
+    Situation(
+        "7B, eight A100-80, bf16 states allowed", "fp32 masters as long as they fit", _MIXED,
+        _asked(7, _machine(8, 80)), lambda found: found.chosen is not None and found.chosen.variant.is_plain,
     ),
 )  # fmt: skip
 

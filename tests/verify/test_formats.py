@@ -183,7 +183,7 @@ def test_junit_counts_what_parts_and_what_could_not_be_found_out(name: str) -> N
 @pytest.mark.parametrize("name", ALL)
 def test_github_has_one_command_for_each_stage(name: str) -> None:
     (line,) = github.render(found(name)).splitlines()
-    kind = {"good": "notice", "noise": "warning"}.get(name, "error")
+    kind = "notice" if name == "good" else "error"
     assert line.startswith(f"::{kind} file=train.py,title=dsmigrate verify%3A train.py → its conversion at ZeRO 2::")
     if name == "wrong":
         assert "%0Alikely cause: the loss is divided by the number of micro-batches twice" in line

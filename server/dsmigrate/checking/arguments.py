@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from dsmigrate.checking import trl
+from dsmigrate.checking import options, trl
 from dsmigrate.checking.evidence import UPWARD
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.paths import resolved
@@ -23,7 +23,8 @@ from dsmigrate.languages import say
 from dsmigrate.launchers.convert import variables_of
 from dsmigrate.launchers.regions import kind_of, regions
 from dsmigrate.launchers.shell import Command, Word, scan
-from dsmigrate.rules import Arguments
+from dsmigrate.rules import Accelerated, Arguments
+from dsmigrate.settings.errors import SettingsError
 
 if TYPE_CHECKING:
     from dsmigrate.convert.python_calls import Call, Script
@@ -42,6 +43,9 @@ _INNER = re.compile(r"(?m)^[ \t]+deepspeed_config_file[ \t]*:[ \t]*[\"']?([^\s\"
 _CALLED = re.compile(r"\bdeepspeed\s*=\s*[rf]?[\"']")
 STRATEGY = "DeepSpeedStrategy"
 """The class of Lightning that takes a config."""
+_ARGUMENT_FILES = (".json", ".yaml", ".yml")
+_FIELD = re.compile(r"(?m)^[ \t]+deepspeed[ \t]*:")
+"""Gives a dataclass of arguments a config."""
 _VARIABLE = re.compile(r"PL_DEEPSPEED_CONFIG_PATH[\"']?[\])]?[ \t]*=[ \t]*[\"']?([^\s\"'#;]+)")
 """Sets the variable that Lightning reads the path of a config from."""
 _TRAINER = "deepspeed"
@@ -64,10 +68,13 @@ _READS = {
 _STRATEGY = re.compile(r"\bstrategy[\"']?\s*[:=]\s*[\"']?deepspeed")
 """What trains with the strategy of Lightning, in its YAML or in a script."""
 _MAKES = "Accelerator("
+_TEST = re.compile(r"(?:^|/)(?:tests?/|test_|conftest)")
 _BELOW = "../"
 """Stands for a folder that only the run knows."""
 _TRL = "trl"
 """The command of TRL, whose next word is what it trains."""
+_CONFIGS = frozenset({"config_file", "deepspeed_config_file"})
+"""The flags of ``accelerate launch`` that name a config."""
 _OWN = "deepspeed_config"
 """The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
 _DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
@@ -102,6 +109,10 @@ class _Project:
     """Whether a script makes an ``Accelerator`` and none the Trainer."""
     strategy: str
     """The file that trains with the strategy of Lightning, "" for none and where a script calls DeepSpeed itself."""
+    makers: tuple[Path, ...]
+    """The scripts that make an ``Accelerator``, those of tests left out."""
+    started: tuple[_Given, ...]
+    """The commands that start a script, whatever configs they name."""
 
 
 def configures_checkpointing(config: Path) -> bool:
@@ -131,7 +142,7 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     config = resolved(config)
     root = _root(config)
     naming = _around(config, root)
-    found = tuple(_of_trl(given, root) for given in naming if given.through is None and not given.lightning)
+    found = tuple(_with_script(given, root) for given in naming if given.through is None and not given.lightning)
     if reader_of(config) is not None:
         return found, ""
     handing = next((one for one in naming if _is_for_trainer(one)), None)
@@ -183,17 +194,70 @@ def _script(given: _Given, root: Path) -> Iterator[tuple[Path, str]]:
     script = next((path for path in places if path.is_file()), None)
     if script is None:
         return
-    try:
-        text = read(script, _LARGEST).decode("utf-8", "replace")
-    except SourceError:
-        return
-    if resolved(script).is_relative_to(root):
+    if resolved(script).is_relative_to(root) and (text := _text(script)):
         yield resolved(script), text
 
 
-def _of_trl(given: _Given, root: Path) -> Arguments:
-    """Return the arguments with the trainer of TRL that the script of their command makes."""
-    return next((trl.of_script(given.arguments, text) for _, text in _script(given, root)), given.arguments)
+def _with_script(given: _Given, root: Path) -> Arguments:
+    """Return the arguments with what the script of their command says: its defaults, and the trainer of TRL."""
+    arguments = given.arguments
+    for script, text in _script(given, root):
+        arguments = options.with_defaults(trl.of_script(arguments, text), script, root)
+    return arguments
+
+
+def accelerated_for(config: Path, named: Sequence[Path] = ()) -> tuple[Accelerated, ...]:
+    """Return what scripts with Accelerate say beside a config: those that are started with it, else the only one.
+
+    ``named`` are scripts that a person names with the config.
+    """
+    return _accelerated_for(resolved(config), tuple(map(resolved, named)))
+
+
+@functools.cache
+def _accelerated_for(config: Path, named: tuple[Path, ...]) -> tuple[Accelerated, ...]:
+    root = _root(config)
+    makers = _of_project(root).makers
+    started = [(one, script) for one in _around(config, root) for script, text in _script(one, root) if _makes(text)]
+    own = [script for script in named if script in makers]
+    started = [(one, script) for one, script in started if not own or script in own]
+    if started:
+        found = [_accelerated(script, _with_script(one, root), root) for one, script in started]
+        return tuple(one for one in found if one is not None)
+    own = own or [script for script in makers if len(makers) == 1 and not _is_of_trainer(_text(script))]
+    return tuple(one for script in own for one in of_maker(script, config))
+
+
+def maker_among(named: Sequence[Path]) -> str:
+    """Return why Accelerate reads a config: a script that is named with it makes an ``Accelerator``; "" for none."""
+    found = (script for script in named if _makes(_text(script)))
+    return next((say("{place} makes an `Accelerator`", place=script.as_posix()) for script in found), "")
+
+
+def of_maker(script: Path, config: Path | None = None) -> tuple[Accelerated, ...]:
+    """Return what a script with Accelerate says, for each command that starts it; with ``config``, for no other one."""
+    script = resolved(script)
+    root = _root(script)
+    starting = [one for one in _of_project(root).started if any(path == script for path, _ in _script(one, root))]
+    if config is not None:
+        starting = [one for one in starting if _CONFIGS.isdisjoint(one.arguments.values)]
+    given = [_with_script(one, root) for one in starting] or [of_started(script)]
+    found = [_accelerated(script, one, root) for one in given]
+    return tuple(one for one in found if one is not None)
+
+
+def _accelerated(script: Path, given: Arguments, root: Path) -> Accelerated | None:
+    from dsmigrate.checking.accelerated import read_script  # noqa: PLC0415 - few projects have such a script
+
+    return read_script(_text(script), script.relative_to(root).as_posix(), given)
+
+
+def _text(script: Path) -> str:
+    """Return the text of a script, "" for one that cannot be read."""
+    try:
+        return read(script, _LARGEST).decode("utf-8", "replace")
+    except SourceError:
+        return ""
 
 
 def names_for_accelerate(config: Path) -> str:
@@ -254,6 +318,23 @@ def _naming(file: Path, root: Path) -> Iterator[_Given]:
             yield replace(given, paths=paths)
 
 
+def behind_flag(text: str) -> tuple[Arguments, ...]:
+    """Return what stands behind ``--arguments``: arguments, or a launch script or script that gives some.
+
+    Raises SettingsError for a file that cannot be read.
+    """
+    file = Path(text)
+    if text.startswith("-") or not file.is_file():
+        return (written(text),)
+    if file.suffix == ".py":
+        return (of_started(file),)
+    try:
+        found = of_launches(read(file, _LARGEST).decode("utf-8", "replace"), text)
+    except SourceError as error:
+        raise SettingsError(f"--arguments {text}: {error.message}") from None
+    return tuple(one for one in found if one.values)
+
+
 def written(text: str) -> Arguments:
     """Return the arguments of a command line as a person writes them behind ``--arguments``."""
     commands = scan(text).commands
@@ -264,6 +345,8 @@ def forget() -> None:
     """Look at the files again: some of them have changed."""
     _of_project.cache_clear()
     _reader_of.cache_clear()
+    _accelerated_for.cache_clear()
+    options.forget()
 
 
 @functools.cache
@@ -273,8 +356,12 @@ def _of_project(root: Path) -> _Project:
     configures = False
     clipping: bool | None = None
     strategy, calls, makes, trains = "", False, False, False
+    makers: list[Path] = []
+    started: list[_Given] = []
     for file, text in _texts(root):
         for one in _of_file(file, text, root):
+            if one.script:
+                started.append(one)
             for name in {PurePosixPath(path).name for _, path in one.paths}:
                 given.setdefault(name, []).append(one)
         if file.suffix == ".py":
@@ -283,9 +370,19 @@ def _of_project(root: Path) -> _Project:
             calls = calls or _READS[Consumer.DEEPSPEED].search(text) is not None
             makes = makes or _MAKES in text
             trains = trains or _is_of_trainer(text)
+            if _READS[Consumer.ACCELERATE].search(text) is not None and not _TEST.search(
+                file.relative_to(root).as_posix()
+            ):
+                makers.append(resolved(file))
         if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _has_strategy(text):
             strategy = file.relative_to(root).as_posix()
-    return _Project(given, configures, clipping, makes and not trains, "" if calls else strategy)
+    own = makes and not trains
+    return _Project(given, configures, clipping, own, "" if calls else strategy, tuple(makers), tuple(started))
+
+
+def _makes(text: str) -> bool:
+    """Return whether a script makes an ``Accelerator`` and no Trainer."""
+    return _READS[Consumer.ACCELERATE].search(text) is not None and not _is_of_trainer(text)
 
 
 def _has_strategy(text: str) -> bool:
@@ -329,6 +426,8 @@ def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
         yield _Given(place, file.parent, (("", found[1]),), lightning=True)
     if file.suffix == ".py":
         yield from _of_script(text, name, file.parent)
+        if _FIELD.search(text) is not None:
+            yield from _of_dataclass(resolved(file), root)
         return
     kind = kind_of(file.name, text.partition("\n")[0])
     if kind == "yaml" and (named := _NAMED.search(text)) is not None:
@@ -339,8 +438,20 @@ def _of_file(file: Path, text: str, root: Path) -> Iterator[_Given]:
 
 
 def of_launches(text: str, name: str) -> Iterator[Arguments]:
-    """Yield the arguments of every command of a shell script, Makefile or other launcher, with its place."""
-    return (found.arguments for found in _of_launches(text, name, Path()))
+    """Yield the arguments of every command of a shell script, Makefile or other launcher, with its place.
+
+    The defaults of the script that a command starts are among them, if ``name`` leads to a file.
+    """
+    file = resolved(Path(name))
+    root = _root(file)
+    for found in _of_launches(text, name, file.parent):
+        yield _with_script(found, root)
+
+
+def of_started(script: Path) -> Arguments:
+    """Return what a script takes if it is started without arguments."""
+    script = resolved(script)
+    return options.with_defaults(Arguments(script.name, {}), script, _root(script))
 
 
 def _of_launches(text: str, name: str, folder: Path) -> Iterator[_Given]:
@@ -370,7 +481,7 @@ def _of_command(command: Command, place: str, folder: Path, variables: dict[str,
     paths = [(name, value) for name, value in values.items() if value and "." in value]
     words = [text for word in command.words if (text := expanded(word, variables)) is not None]
     script = next((text for text in words if text.endswith(".py")), "")
-    given = Arguments(place, values)
+    given = Arguments(place, values, more=_has_more(command.words, variables))
     if _TRL in words[:-1]:
         given = trl.of_command(given, words[words.index(_TRL) + 1])
     return _Given(given, folder, tuple(paths), script=script)
@@ -382,15 +493,34 @@ def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str |
     name = ""
     for word in words:
         text = expanded(word, variables)
-        flag = None if text is None else _FLAG.fullmatch(text)
+        flag = _flag(word, text)
         if flag is not None:
             name = flag[1].replace("-", "_")
-            values[name] = flag[2] or ""
+            values[name] = None if text is None else flag[2] or ""
             name = "" if flag[2] is not None else name
         elif name:
             values[name] = text
             name = ""
     return values
+
+
+def _has_more(words: Sequence[Word], variables: dict[str, str]) -> bool:
+    """Return whether words may hold more flags: one that nobody knows stands without a flag, or a file of arguments."""
+    texts = [expanded(word, variables) for word in words]
+    script = next((at for at, text in enumerate(texts) if text is not None and text.endswith(".py")), len(texts))
+    after_flag = False
+    for word, text in [*zip(words, texts, strict=True)][script + 1 :]:
+        flag = _flag(word, text)
+        if flag is None and not after_flag and (text is None or text.endswith(_ARGUMENT_FILES)):
+            return True
+        after_flag = flag is not None and flag[2] is None
+    return False
+
+
+def _flag(word: Word, text: str | None) -> re.Match[str] | None:
+    """Return the name and the value of a flag; also of one with ``=`` whose value nobody knows before the run."""
+    found = _FLAG.fullmatch(word.text if text is None else text)
+    return None if found is None or (text is None and found[2] is None) else found
 
 
 def expanded(word: Word, variables: dict[str, str]) -> str | None:
@@ -435,6 +565,14 @@ def _of_script(text: str, name: str, folder: Path) -> Iterator[_Given]:
         config = call.arguments[_TRAINER].value
         if isinstance(config, str):
             yield _Given(of_call(script, call, f"{name}:{script.line_of(call)}"), folder, ((_TRAINER, config),))
+
+
+def _of_dataclass(script: Path, root: Path) -> Iterator[_Given]:
+    """Yield the config that a script gives the Trainer where its launch line gives none."""
+    found = options.of_script(script, root)
+    config = found.defaults.get(_TRAINER)
+    if found.whole and config is not None and config.text:
+        yield _Given(Arguments(config.place, {}), script.parent, ((_TRAINER, config.text),), script=script.name)
 
 
 def of_call(script: Script, call: Call, place: str) -> Arguments:

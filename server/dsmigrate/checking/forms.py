@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import STRATEGY, arguments_for, clips, of_call, started_by
+from dsmigrate.checking.arguments import (
+    STRATEGY,
+    accelerated_for,
+    arguments_for,
+    clips,
+    of_call,
+    of_maker,
+    started_by,
+)
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.launched import is_launcher, launches
@@ -21,7 +29,7 @@ from dsmigrate.convert.model import ConvertError, Form, Place, Settings
 from dsmigrate.convert.overlay import overlay
 from dsmigrate.convert.python_calls import script_of
 from dsmigrate.convert.reading import Input, hidden, read, spelled_out, whole_of
-from dsmigrate.convert.recognise import form_of
+from dsmigrate.convert.recognise import form_of, is_plain_accelerate
 from dsmigrate.convert.rules import findings_of
 from dsmigrate.document import Document, apply
 from dsmigrate.document.reading import Tree
@@ -31,7 +39,7 @@ from dsmigrate.editing.python import NOT_OF_PYTHON, Literal, as_python, literals
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
-from dsmigrate.rules import Arguments, Finding, Fix
+from dsmigrate.rules import Accelerated, Arguments, Finding, Fix
 from dsmigrate.rules import Settings as RuleSettings
 from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.rules.run import in_order
@@ -60,6 +68,9 @@ class Part:
     lightning: bool = False
     through_accelerate: bool = False
     clips: bool | None = None
+    launched: bool = False
+    accelerates: bool = False
+    """Whether it is given to Accelerate in a script."""
 
 
 def check_form(
@@ -68,10 +79,13 @@ def check_form(
     """Check a script, a YAML file or a launcher; None for a file that is none of them."""
     try:
         text = text_of(name, data)
+        release = release_of(settings, folder)
+        if is_plain_accelerate(name, text):
+            why = say("it makes an `Accelerator`, and is held against the configs that are named with it")
+            return Checked(name, without_tree(text), (), *release, Consumer.ACCELERATE, why, text)
         form = None if is_launcher(name, text) else form_of(name, text)
         if form is Form.DEEPSPEED:
             return None
-        release = release_of(settings, folder)
         original = text
         applied: list[tuple[Finding, Fix]] = []
         if mending.wanted and form is not None and form.is_script:
@@ -101,7 +115,7 @@ def parts_in_file(form: Form, text: str, file: Path | None) -> Iterator[Part]:
     """Yield every config of a text with what launch lines around its file give besides; ``parts_of`` without a file."""
     for part in parts_of(form, text, None if file is None else file.parent):
         if form is Form.ACCELERATE and file is not None:
-            yield replace(_with_arguments(part, file), clips=clips(file))
+            yield replace(_with_arguments(part, file), clips=clips(file), launched=True)
         else:
             yield part
 
@@ -155,7 +169,7 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
             settings = read(Form.PLUGIN, Input(text, folder, script.line_of(call)))
         except ConvertError:
             continue  # a config that nobody can follow: an expression
-        yield _part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None)
+        yield replace(_part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None), accelerates=True)
     trainers = {script.value_start(call.arguments["deepspeed"].place): call for call in script.calls_with("deepspeed")}
     given = [call.arguments["config"] for call in script.calls(STRATEGY) if "config" in call.arguments]
     lightning = {script.value_start(argument.place) for argument in given}
@@ -195,7 +209,7 @@ def _dictionary(literal: Literal, folder: Path | None, *, accelerate: bool, trai
         guess = consumer_for(literal.document, folder)
         consumer, why = Consumer(guess.value), guess.why
     unknown = tuple(literal.masked.unknown)
-    return Part(literal.document, consumer, why, unknown, literal.is_whole, is_dict=True)
+    return Part(literal.document, consumer, why, unknown, literal.is_whole, is_dict=True, accelerates=accelerate)
 
 
 def findings_in(part: Part, settings: CheckSettings, file: Path) -> Iterator[Finding]:
@@ -215,6 +229,8 @@ def view_of(part: Part, folder: Path | None, settings: CheckSettings, release: s
     known = replace(
         known,
         arguments=(*known.arguments, *part.arguments),
+        accelerated=_accelerated(part, settings, file),
+        launched=part.launched,
         lightning=part.lightning,
         through_accelerate=part.through_accelerate,
         clips=part.clips,
@@ -231,6 +247,15 @@ def view_of(part: Part, folder: Path | None, settings: CheckSettings, release: s
         whole=part.is_whole,
         overlaid=not part.is_dict,
     )
+
+
+def _accelerated(part: Part, settings: CheckSettings, file: Path) -> tuple[Accelerated, ...]:
+    """Return what scripts with Accelerate say beside a part; for a part of a script what that one says."""
+    if part.consumer is not Consumer.ACCELERATE or not file.is_file():
+        return ()
+    if part.launched:
+        return accelerated_for(file, settings.scripts)
+    return tuple(replace(one, holds_config=True) for one in of_maker(file)) if part.accelerates else ()
 
 
 def _found(part: Part, folder: Path | None, settings: CheckSettings, release: str, file: Path) -> Iterator[Finding]:

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from dsmigrate.checking.arguments import (
+    accelerated_for,
     arguments_for,
+    behind_flag,
     configures_checkpointing,
     given_to_lightning,
     is_for_inference,
     is_of_accelerate,
     left_to_lightning,
+    maker_among,
     names_for_accelerate,
     reader_of,
-    written,
 )
 from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
@@ -153,6 +155,8 @@ def _check(
         consumer, why = Consumer(guess.value), guess.why
         if launched and (consumer is Consumer.DEEPSPEED or is_of_accelerate(Path(name))):
             consumer, why = Consumer.ACCELERATE, launched
+        elif consumer is Consumer.DEEPSPEED and lies and (made := maker_among(settings.scripts)):
+            consumer, why = Consumer.ACCELERATE, made
         elif consumer is Consumer.DEEPSPEED and lies and (lightning := left_to_lightning(Path(name))):
             why = lightning
     known = with_model(facts(settings, folder, consumer), settings, folder)
@@ -168,6 +172,9 @@ def _check(
             script=own[1] if own is not None and own[0] is Consumer.DEEPSPEED else "",
             trains=not (lies and document.node_at(("optimizer",)) is None and is_for_inference(Path(name))),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),
+            accelerated=accelerated_for(Path(name), settings.scripts)
+            if lies and consumer is Consumer.ACCELERATE
+            else (),
         ),
         select=settings.select,
         ignore=settings.ignored_in(Path(name)),
@@ -212,7 +219,7 @@ def facts(settings: CheckSettings, folder: Path | None = None, consumer: Consume
         parameters=settings.parameters,
         hardware=settings.hardware,
         before=settings.before,
-        arguments=(written(settings.arguments),) if settings.arguments else (),
+        arguments=behind_flag(settings.arguments) if settings.arguments else (),
         transformers=settings.transformers or around.get("transformers"),
         accelerate=settings.accelerate or around.get("accelerate"),
         trl=around.get("trl"),

@@ -84,7 +84,7 @@ class Ran:
     def exit_code(self, fail_on: str) -> int:
         """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
 
-        An error of a check counts as breaking, a warning as a warning; what was found before the range, too, as nothing.
+        An error of a check counts as breaking, a warning as a warning, what was found before the range as nothing.
         """
         if any(entry.error for entry in self.checked) or any(outcome.error for outcome in self.outcomes):
             return 2

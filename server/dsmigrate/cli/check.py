@@ -54,7 +54,9 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--world-size", type=int, metavar="N", help="Number of processes.")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
-@click.option("--arguments", metavar="TEXT", help="What the training is started with: '--learning_rate 1e-5 --bf16'.")
+@click.option(
+    "--arguments", metavar="FLAGS|FILE", help="What the training is started with: '--learning_rate 1e-5', or run.sh."
+)
 @click.option("--model", metavar="PATH", help="config.json of the model, or a folder; one beside a config is found.")
 @click.option("--trainable", metavar="N|PATH", help="What of the model trains: 40m, or an adapter_config.json (LoRA).")
 @click.option("--base", metavar="KIND", help="How the rest is kept: 16bit, 8bit, 4bit or 4bit-double.")
@@ -129,7 +131,7 @@ def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> lis
         settings = check_settings_for(folder)
         for name, value in flags.items():
             settings = with_setting(settings, name, value)
-        return settings
+        return replace(settings, scripts=tuple(Path(path) for path in paths if path.endswith(".py")))
 
     if STDIN in paths:
         if len(paths) > 1:

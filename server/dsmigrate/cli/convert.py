@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from dsmigrate.checking.arguments import arguments_for
 from dsmigrate.cli import terminal
 from dsmigrate.cli.language import speak
-from dsmigrate.convert.arguments import Arguments, all_say, of_text, read_arguments
+from dsmigrate.convert.arguments import Arguments, all_say, of_json, of_text, read_arguments
 from dsmigrate.convert.job import CARRYING, DEFAULT_NAME, Converted, Request, convert, text_of
 from dsmigrate.convert.model import ConvertError, Form, Target
 from dsmigrate.convert.recognise import form_of
@@ -167,7 +166,7 @@ def _given(given: Iterable[str]) -> dict[str, Any]:
         if not equals or not key:
             raise click.UsageError(say("--set {entry} is not KEY=VALUE", entry=repr(entry)))
         try:
-            found[key] = json.loads(value)
+            found[key] = of_json(value)
         except ValueError:
             found[key] = value
     return found

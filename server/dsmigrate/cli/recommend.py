@@ -17,6 +17,7 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.variants import HALVES
 from dsmigrate.recommend import Recommendation, Request, recommend
+from dsmigrate.recommend.choose import degrees
 from dsmigrate.recommend.speed import known_gpu, machines
 from dsmigrate.rules.precision.hardware import lacks_bf16
 from dsmigrate.settings.errors import SettingsError
@@ -106,6 +107,8 @@ def command(  # noqa: PLR0917 - click passes by name
         kept=(Checkpointing.NONE, Checkpointing.FULL) if kept == "auto" else (Checkpointing(kept),),
         assumed=(*because, *assumed),
     )
+    if not (request.divides or any(request.sharing(number).divides for number in degrees(request))):
+        raise click.UsageError(f"--global-batch {samples} does not divide over {machine.ranks} GPUs")
     found = recommend(request)
     if output is not None and found.chosen is not None:
         _write(output, found, force=force)
@@ -142,8 +145,6 @@ def _samples(flags: dict[str, Any], ranks: int) -> tuple[int | None, tuple[str, 
         return samples, (f"{samples} samples per step are assumed: --global-batch says how many there are.",)
     if flags["accumulation"] is not None or (given and wanted % (ranks * flags["micro_batch"])):
         raise click.UsageError("--global-batch is micro-batch × accumulation × GPUs: give two of the three that fit")
-    if wanted % ranks:
-        raise click.UsageError(f"--global-batch {wanted} does not divide over {ranks} GPUs")
     if given:
         flags["accumulation"] = wanted // (ranks * flags["micro_batch"])
         return None, ()

@@ -98,7 +98,10 @@ def command(  # noqa: PLR0917 - click passes by name
             here=here,
             keep=keep,
         )
-        say = _silent if quiet else _say
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    say = _silent if quiet else _say
+    try:
         say(f"this runs your code: {_training(request)}")
         verification = verify(request, say, _silent_progress if quiet else Progress(sys.stderr, say))
         if not quiet and sys.stderr.isatty():
@@ -106,6 +109,7 @@ def command(  # noqa: PLR0917 - click passes by name
     except SettingsError as error:
         raise click.UsageError(str(error)) from None
     except VerifyError as error:
+        _print_unmade(request, str(error), form)
         raise click.ClickException(str(error)) from None
     _print(verification, form)
     if plot is not None:
@@ -214,6 +218,15 @@ def _print(verification: Verification, form: str) -> None:
     }  # fmt: skip
     made = makers[form](verification)
     terminal.write(made) if form == "json" else terminal.write_visible(made)
+
+
+def _print_unmade(request: Request, reason: str, form: str) -> None:
+    """Write the report of a verification that could not be made, where a CI system reads it."""
+    from dsmigrate.verify.formats import github, junit  # noqa: PLC0415
+
+    makers = {"junit": junit.unmade, "github": github.unmade}
+    if form in makers:
+        terminal.write_visible(makers[form](request, reason))
 
 
 def _check_plot(plot: Path | None) -> None:

@@ -6,16 +6,20 @@ import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from pathlib import PurePath
 from typing import Any
 
-from dsmigrate.checking.arguments import of_launches, written
+from dsmigrate.checking.arguments import of_launches, of_started, written
+from dsmigrate.convert import tree
 from dsmigrate.convert.facts import transformers
+from dsmigrate.convert.forms.deepspeed import places_of
 from dsmigrate.convert.forms.transformers import arguments_call, known_arguments
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.python_calls import Call, Script
 from dsmigrate.convert.yaml_tree import read as read_yaml
-from dsmigrate.document import parse
+from dsmigrate.document import Path, parse
+from dsmigrate.document.numbers import spelled
 from dsmigrate.knowledge.elsewhere import only_of_trainer
 from dsmigrate.languages import say
 from dsmigrate.launchers.regions import kind_of
@@ -48,19 +52,23 @@ def read_arguments(name: str, text: str) -> Arguments:
     Raises ConvertError for other text.
     """
     if name.endswith(".py"):
-        return _of_script(Script(text))
+        return _of_script(Script(text), of_started(FilePath(name)))
     if kind_of(PurePath(name).name, text.partition("\n")[0]) == "shell":
         return _of_launches(name, text)
     if name.endswith((".yaml", ".yml")):
-        value: object = read_yaml(text).value
+        root = read_yaml(text)
+        value: object = root.value
+        texts: dict[Path, str] = {(one.name,): text[one.place.start : one.place.end] for one in root.entries or ()}
     else:
         document = parse(text)
         for problem in document.problems:
             if problem.is_fatal:
                 raise ConvertError.at(problem.message, text, problem.start)
         value = document.value()
+        texts = {path: text[at.start : at.end] for path, at in places_of(document).items()}
     if not isinstance(value, dict):
         raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
+    tree.with_spelling(value, texts.items())
     known = names()
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
 
@@ -73,7 +81,7 @@ def names() -> frozenset[str]:
 def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
     """Return the values that all of some trainings are given alike."""
     known = names()
-    first, *others = ({name: text for name, text in one.values.items() if name in known} for one in trainings)
+    first, *others = (_texts(one, known) for one in trainings)
     alike = {name: text for name, text in first.items() if all(name in one and one[name] == text for one in others)}
     values = {name: _typed(name, text) for name, text in alike.items() if text is not None}
     is_all = all(one == values.keys() for one in (first.keys(), *(one.keys() for one in others)))
@@ -85,7 +93,7 @@ def all_say(trainings: Sequence[Given], *, of_trainer: bool) -> Arguments:
 def _of_launches(name: str, text: str) -> Arguments:
     """Return the arguments of the one launch line that gives any, or of several that give the same."""
     known = names()
-    launches = [one for one in of_launches(text, name) if not known.isdisjoint(one.values)]
+    launches = [one for one in of_launches(text, name) if not known.isdisjoint((*one.values, *one.defaults))]
     if not launches:
         raise ConvertError(say('no command gives an argument that fills "auto"'))
     found = [_of_flags(one) for one in launches]
@@ -97,10 +105,16 @@ def _of_launches(name: str, text: str) -> Arguments:
 
 def _of_flags(given: Given) -> Arguments:
     """Return the values of flags as HfArgumentParser takes them; a script may have other defaults than Transformers."""
-    known = names()
-    told = ((name, value) for name, value in given.values.items() if name in known)
-    values = {name: _typed(name, value) for name, value in told if value is not None}
-    return Arguments(values, of_trainer=not only_of_trainer().isdisjoint(given.values))
+    values = {name: _typed(name, text) for name, text in _texts(given, names()).items() if text is not None}
+    holds = given.whole and None not in _texts(given, names()).values()
+    of_trainer = given.whole or not only_of_trainer().isdisjoint(given.values)
+    return Arguments(values, defaults_hold=holds, of_trainer=of_trainer)
+
+
+def _texts(given: Given, known: frozenset[str]) -> dict[str, str | None]:
+    """Return what a training is given of the names that are known, and the defaults of its script."""
+    found = {name: given.given(name) for name in known}
+    return {name: one.text for name, one in found.items() if one is not None}
 
 
 def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of any type
@@ -111,8 +125,17 @@ def _typed(name: str, text: str) -> Any:  # noqa: ANN401 - a value of any type
         return _SWITCHES[text.lower()]
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return kind(text)
+            return spelled(kind(text), text)
     return text
+
+
+def of_json(text: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON as Python, its numbers with their texts; raises ValueError for other text."""
+    return json.loads(
+        text,
+        parse_int=lambda one: spelled(int(one), one),
+        parse_float=lambda one: spelled(float(one), one),
+    )
 
 
 def of_text(text: str) -> Arguments:
@@ -120,7 +143,7 @@ def of_text(text: str) -> Arguments:
     if text.lstrip().startswith("-"):
         return _of_flags(written(text))
     try:
-        value = json.loads(text)
+        value = of_json(text)
     except ValueError as error:
         raise ConvertError(say("the arguments are no JSON: {error}", error=error)) from None
     if not isinstance(value, dict):
@@ -128,7 +151,7 @@ def of_text(text: str) -> Arguments:
     return Arguments(value)
 
 
-def _of_script(script: Script) -> Arguments:
+def _of_script(script: Script, started: Given) -> Arguments:
     found: dict[str, Any] = {}
     try:
         call = arguments_call(script)
@@ -137,6 +160,8 @@ def _of_script(script: Script) -> Arguments:
     if call is not None:
         known, holds = known_arguments(script, call)
         return Arguments(known, defaults_hold=holds, of_trainer=not script.calls("Accelerator"))
+    if started.whole:
+        return _of_flags(started)
     _take(
         found, script.calls("Accelerator"), {name: name for name in ("gradient_accumulation_steps", "mixed_precision")}
     )

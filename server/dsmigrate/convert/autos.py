@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dsmigrate.convert import codes, tree
+from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.fills import Known, NotKnownError, value_of
 from dsmigrate.convert.model import Config, ConvertError, Kind, Note, Settings
 from dsmigrate.document import Path, render_path
+from dsmigrate.document.numbers import whole
 from dsmigrate.document.positions import LineIndex
 from dsmigrate.knowledge import Auto, AutoEffect, Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
@@ -19,7 +21,8 @@ from dsmigrate.languages import mark, say
 _TOTAL = ("train_batch_size",)
 _MICRO = ("train_micro_batch_size_per_gpu",)
 _STEPS = ("gradient_accumulation_steps",)
-_BATCH_ARGUMENTS = {_MICRO: "per_device_train_batch_size", _STEPS: "gradient_accumulation_steps"}
+_BATCH_ARGUMENTS: dict[Path, str] = {_MICRO: "per_device_train_batch_size", _STEPS: "gradient_accumulation_steps"}
+_TOTAL_STEPS: Path = ("scheduler", "params", "total_num_steps")
 _SAID = {"hidden_size": mark("hidden_size of the model"), "world_size": "--world-size"}
 
 
@@ -81,7 +84,8 @@ def with_values(settings: Settings, known: Knowledge, target: Consumer, given: M
 
 def _from_config(config: Config) -> dict[str, Any]:
     """Return the arguments that values of the config already tell."""
-    values = {name: tree.get(config, path, None) for path, name in _BATCH_ARGUMENTS.items()}
+    asked = {**_BATCH_ARGUMENTS, _TOTAL_STEPS: "max_steps"}
+    values = {name: tree.get(config, path, None) for path, name in asked.items()}
     return {name: value for name, value in values.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
@@ -237,7 +241,7 @@ def _total_batch(settings: Settings, config: Config, arguments: dict[str, Any], 
     """Make the whole batch "auto": the Trainer computes it from the micro-batch."""
     micro = tree.get(config, _MICRO, None)
     if isinstance(micro, int):
-        arguments["per_device_train_batch_size"] = micro
+        arguments["per_device_train_batch_size"] = whole(micro)
         config["train_micro_batch_size_per_gpu"] = "auto"
     total = tree.get(config, _TOTAL)
     if not isinstance(total, int):
@@ -262,15 +266,16 @@ def _as_arguments(path: Path, value: object, source: str) -> dict[str, Any] | No
 
     names = arguments_of(source)
     if len(names) == 1 and _is_number(value):
-        return {names[0]: value}
+        is_whole = isinstance(transformers()["defaults"].get(names[0]), int)
+        return {names[0]: whole(value) if is_whole and isinstance(value, int) else value}
     if len(names) == 2 and isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
         return dict(zip(names, value, strict=True))
     if path[-1] == "enabled" and isinstance(value, bool):
         return {str(path[0]): True} if value else {}
     if path[-1] == "total_num_steps" and isinstance(value, int) and value > 0:
-        return {"max_steps": value}
+        return {"max_steps": whole(value)}
     if path[-1] == "warmup_num_steps" and isinstance(value, int) and value > 0:
-        return {"warmup_steps": value}
+        return {"warmup_steps": whole(value)}
     return None
 
 

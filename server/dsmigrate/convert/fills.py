@@ -109,7 +109,12 @@ def _either(known: Known, names: tuple[str, ...]) -> bool:
     precision = known.arguments.get("mixed_precision")
     if precision is not None and names[1] not in known.arguments:
         return bool(precision == names[1])
-    return any(bool(known.arguments.get(name)) for name in names[2:]) or bool(known.get(names[1]))
+    if any(bool(known.arguments.get(name)) for name in names[2:]):
+        return True
+    other = {"fp16": "bf16", "bf16": "fp16"}.get(names[1], "")
+    if names[1] not in known.arguments and known.arguments.get(other) is True:
+        return False  # TrainingArguments refuses both
+    return bool(known.get(names[1]))
 
 
 def _precision(known: Known, names: tuple[str, ...]) -> bool:

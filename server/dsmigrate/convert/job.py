@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dsmigrate.checking.evidence import release_for
 from dsmigrate.checking.job import facts as facts_of
-from dsmigrate.convert import tree
+from dsmigrate.convert import codes, tree
 from dsmigrate.convert.arguments import Arguments
 from dsmigrate.convert.arguments import names as argument_names
 from dsmigrate.convert.autos import introduce, settle, with_values
+from dsmigrate.convert.forms.accelerate import FILE
+from dsmigrate.convert.forms.deepspeed import read_deepspeed
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Settings, Target, Written
 from dsmigrate.convert.precision import with_precision
-from dsmigrate.convert.reading import Input, document_of, hidden, read
+from dsmigrate.convert.reading import Input, document_of, hidden, load_config, read
 from dsmigrate.convert.recognise import form_of
-from dsmigrate.document import Document, PathError, parse, parse_path
+from dsmigrate.document import Document, PathError, parse, parse_path, render_path
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.knowledge import Consumer, Knowledge, knowledge
 from dsmigrate.languages import say
@@ -94,10 +96,7 @@ def convert(request: Request) -> Converted:
     text = text_of(request.name, request.data)
     form = request.source or form_of(request.name, text)
     overrides, arguments = _given(request)
-    settings = read(
-        form,
-        Input(text, request.folder, request.line, overrides=_nested(overrides)),
-    )
+    settings = _spelled(read(form, Input(text, request.folder, request.line, overrides=_nested(overrides))))
     version = request.settings.version or release_for(request.folder or Path()).value
     known = knowledge(version)
     settings = _overridden(settings, overrides, arguments, request.arguments)
@@ -111,6 +110,13 @@ def convert(request: Request) -> Converted:
     config, written, made = _write(settings, known, consumer, request, given)
     document, findings = validated(request, written, consumer, known, config)
     return Converted(settings, written, config, consumer, known.version, document, findings, made)
+
+
+def _spelled(settings: Settings) -> Settings:
+    """Return the settings with the texts that their numbers were written as."""
+    config = tree.copied(settings.config)
+    tree.with_spelling(config, ((path, settings.text[at.start : at.end]) for path, at in settings.places.items()))
+    return replace(settings, config=config)
 
 
 def text_of(name: str, data: bytes) -> str:
@@ -232,10 +238,16 @@ def _to_accelerate(
                 say("a YAML file of Accelerate holds fields, or the name of a config: --carry fields or file")
             )
         fields = None if carrying == "file" else write_fields(settings, settings.config, known, into.there)
-        if fields is not None and (carrying == "fields" or not _keeps_more(settings, fields, known, consumer, given)):
+        if fields is not None and (carrying == "fields" or not _keeps_more(settings, fields)):
             return settings.config, fields
-        settled = settle(settings, known, consumer, given)
-        return settled.config, write_by_file(settings, settled.config, into, fields)
+        try:
+            config = settle(settings, known, consumer, given).config
+        except ConvertError:
+            if carrying == "file":
+                raise
+            config = settings.config  # the rules say of which "auto" the file needs a value
+        written = write_by_file(settings, config, into, fields)
+        return config, replace(written, notes=(*written.notes, *_not_in_file(settings, config, request)))
     from dsmigrate.convert.forms.plugin import write_plugin  # noqa: PLC0415
 
     config = settings.config
@@ -252,18 +264,31 @@ def _to_accelerate(
     return config, replace(written, notes=(*notes, *written.notes))
 
 
-def _keeps_more(
-    settings: Settings, fields: Written, known: Knowledge, consumer: Consumer, given: Mapping[str, Any]
-) -> bool:
-    """Return whether the file of the settings, as it is, says to Accelerate what its fields would lose."""
-    if settings.form is not Form.DEEPSPEED or "zero_optimization" not in settings.config:
-        return False
-    try:
-        settled = settle(settings, known, consumer, given)
-    except ConvertError:
-        return False
-    is_lost = any(note.kind is not Kind.TOLD for note in fields.notes)
-    return is_lost and tree.same(settled.config, parse(settings.text).value())
+def _keeps_more(settings: Settings, fields: Written) -> bool:
+    """Return whether a config file says to Accelerate what its fields would lose.
+
+    It refuses a file without ZeRO, and no file holds the expressions of a script.
+    """
+    may_be_file = "zero_optimization" in settings.config and not settings.unknown
+    return may_be_file and any(note.kind is not Kind.TOLD for note in fields.notes)
+
+
+def _not_in_file(settings: Settings, config: Config, request: Request) -> Iterator[Note]:
+    """Yield what the file that a target names does not say of a config: all of it where there is no such file."""
+    name = request.into.name
+    is_source = settings.form is Form.DEEPSPEED and Path(name) == Path(request.name)
+    found = read_deepspeed(settings.text, settings.consumer) if is_source else load_config(name, request.folder)
+    if found is None:
+        message = say("{name} is not there: --to deepspeed --output {name} writes it", name=name)
+        yield Note(codes.NO_FILE, Kind.CHANGED, FILE, message)
+        return
+    for path, value in tree.leaves(config):
+        if path and not tree.same(tree.get(found.config, path), value):
+            key = render_path(path)
+            message = say(
+                "{name} must say {key} {value}: the YAML names it", name=name, key=key, value=tree.dumped(value)
+            )
+            yield Note(codes.CARRIED_WHOLE, Kind.CHANGED, key, message, settings.places.get(path))
 
 
 def validated(

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from dsmigrate.convert.model import ConvertError, Place
+from dsmigrate.document.numbers import spelled
 from dsmigrate.document.positions import LineIndex
 from dsmigrate.files.syntax import parse
 from dsmigrate.files.text import SourceError
@@ -130,7 +131,8 @@ class Script:
         return Call(_name(node.func), start, end, arguments, is_whole)
 
     def _argument(self, name: str, value: ast.expr, place: Place) -> Argument:
-        return Argument(name, _literal(value), self.text[place.start : place.end], place)
+        text = self.text[place.start : place.end]
+        return Argument(name, spelled(_literal(value), text), text, place)
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
         assert node.end_lineno is not None  # noqa: S101 - a parsed node has an end

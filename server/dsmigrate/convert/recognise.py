@@ -31,6 +31,17 @@ def form_of(name: str, text: str) -> Form:
     return Form.DEEPSPEED
 
 
+def is_plain_accelerate(name: str, text: str) -> bool:
+    """Return whether a file is a script with ``Accelerator(...)`` whose settings of DeepSpeed are elsewhere."""
+    if PurePath(name).suffix.lower() not in SCRIPTS or "Accelerator(" not in text:
+        return False
+    try:
+        form_of(name, text)
+    except ConvertError as error:
+        return not error.line and bool(Script(text).calls("Accelerator"))
+    return False
+
+
 def _form_of_script(text: str) -> Form:
     script = Script(text)
     if script.calls("DeepSpeedPlugin"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dsmigrate.document import Path
+from dsmigrate.document.numbers import in_json, spelled
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 MISSING = object()
@@ -76,7 +77,36 @@ def same(one: object, other: object) -> bool:
     return isinstance(one, bool) is isinstance(other, bool) and one == other
 
 
-def dumped(value: object, indent: int | None = None) -> str:
-    """Return JSON, which is readable beyond ASCII; lone surrogates, which no file can hold, as escapes."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+def dumped(value: object, indent: int | None = None, number: Callable[[Path, Any], str] | None = None) -> str:
+    """Return JSON, which is readable beyond ASCII; lone surrogates, which no file can hold, as escapes.
+
+    ``number`` spells the numbers, by their path; without it they are JSON too.
+    """
+    text = _dumped(value, (), None if indent is None else " " * indent, number or (lambda _, one: in_json(one)))
     return _SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def with_spelling(value: Any, path_texts: Iterable[tuple[Path, str]]) -> None:  # noqa: ANN401 - any config
+    """Give the numbers of a config the texts that they were written as."""
+    for path, text in path_texts:
+        there = get(value, path)
+        number = spelled(there, text)
+        if number is not there:
+            put(value, path, number)
+
+
+def _dumped(value: object, path: Path, unit: str | None, number: Callable[[Path, Any], str]) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return number(path, value)
+    if not isinstance(value, (dict, list, tuple)) or not value:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    line, end = ("", "") if unit is None else (f"\n{unit * (len(path) + 1)}", f"\n{unit * len(path)}")
+    if isinstance(value, dict):
+        entries = [
+            f"{json.dumps(str(name), ensure_ascii=False)}: {_dumped(inner, (*path, name), unit, number)}"
+            for name, inner in value.items()
+        ]
+    else:
+        entries = [_dumped(inner, (*path, index), unit, number) for index, inner in enumerate(value)]
+    body = (", " if unit is None else ",").join(f"{line}{entry}" for entry in entries)
+    return f"{{{body}{end}}}" if isinstance(value, dict) else f"[{body}{end}]"

@@ -7,6 +7,7 @@ import re
 from dsmigrate.convert import tree
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.yaml_tree import Entry, read
+from dsmigrate.document.numbers import in_yaml
 from dsmigrate.document.textedits import TextEdit, apply
 from dsmigrate.languages import say
 
@@ -20,11 +21,8 @@ def spell(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        text = repr(value)
-        return text if "." in text.partition("e")[0] else text.replace("e", ".0e")
+    if isinstance(value, (int, float)):
+        return in_yaml(value)
     text = str(value)
     if _WORDS.fullmatch(text):
         return f"'{text}'"
@@ -61,7 +59,7 @@ def merged(text: str, wanted: dict[str, object], gone: dict[str, set[str]]) -> s
             added += fresh({name: value}).splitlines()
         elif isinstance(value, dict):
             edits += _block(text, there, value, gone.get(name, set()), newline)
-        elif not _same(there.value, value):
+        elif not tree.same(there.value, value):
             edits.append(TextEdit(there.place.start, there.place.end, _spaced(text, there, spell(value))))
     edits += [_without(text, entry) for entry in root.entries or () if entry.name in gone.get("", set())]
     if added:
@@ -85,7 +83,7 @@ def _block(text: str, there: Entry, wanted: dict[str, object], gone: set[str], n
         entry = there.get(key)
         if entry is None:
             added += f"{newline}{indent}{key}: {spell(value)}"
-        elif not _same(entry.value, value):
+        elif not tree.same(entry.value, value):
             edits.append(TextEdit(entry.place.start, entry.place.end, _spaced(text, entry, spell(value))))
     if added:
         end = _line_end(text, max(entry.place.end for entry in there.entries))
@@ -117,7 +115,3 @@ def _line_start(text: str, offset: int) -> int:
 def _line_end(text: str, offset: int) -> int:
     found = re.compile(r"[\r\n]|\Z").search(text, offset)
     return found.start() if found else len(text)
-
-
-def _same(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.job import facts
+from dsmigrate.checking.trained import with_model
 from dsmigrate.diff.model import Result, Severity
 from dsmigrate.diff.run import compare_views
 from dsmigrate.document import Document, DocumentError, Scalar, parse_bytes
@@ -18,6 +19,7 @@ from dsmigrate.languages import mark, say
 from dsmigrate.rules import Facts, Settings
 from dsmigrate.rules.context import is_absurd
 from dsmigrate.settings.diff import DiffSettings
+from dsmigrate.settings.errors import SettingsError
 
 if TYPE_CHECKING:
     from dsmigrate.checking.forms import Part
@@ -90,7 +92,7 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
             Settings(
                 version=version or release,
                 consumer=consumer,
-                facts=_of_side(settings, versions, side),
+                facts=_of_side(settings, versions, side, new.folder),
             ),
             folder=source.folder,
             unknown=() if part is None else part.unknown,
@@ -104,9 +106,12 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     return Compared(old.name, new.name, views[0], views[1], result, why_version, why_consumer)
 
 
-def _of_side(settings: DiffSettings, versions: Versions, side: int) -> Facts:
-    """Return what is known beside a side: 0 is the old one, 1 the new one."""
-    known = facts(settings.check)
+def _of_side(settings: DiffSettings, versions: Versions, side: int, folder: Path | None) -> Facts:
+    """Return what is known beside a side: 0 is the old one, 1 the new one. Both train the model in ``folder``."""
+    try:
+        known = with_model(facts(settings.check), settings.check, folder)
+    except SettingsError as error:
+        raise UnreadableError(str(error)) from None
     given = {name: releases[side] for name, releases in versions.frameworks}
     return replace(
         known,

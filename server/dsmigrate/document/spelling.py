@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 
 from dsmigrate.document import layout
 from dsmigrate.document.errors import EditError
 from dsmigrate.document.nodes import Member, Object
+from dsmigrate.document.numbers import in_json
 from dsmigrate.document.shapes import Style
 from dsmigrate.languages import say
 
@@ -80,11 +82,12 @@ def _spell(value: object, indent: str, manner: Manner, *, in_lines: bool) -> str
         return value.text
     if isinstance(value, str):
         return spell_string(value)
-    if value is None or isinstance(value, int | float):
-        try:
-            return json.dumps(value, allow_nan=False)
-        except ValueError:
-            raise EditError(say("the value {value} cannot be written to a config", value=repr(value))) from None
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise EditError(say("the value {value} cannot be written to a config", value=repr(value)))
+        return in_json(value)
     inner = indent + manner.unit
     if isinstance(value, dict):
         plain = replace(manner, commas=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsmigrate.editing.derived import Triad, offloads, precision, replaced_steps, stage_text, triad
 from dsmigrate.editing.derived.batch import computed_elsewhere
+from dsmigrate.editing.derived.trained import trained
 from dsmigrate.editing.view import View
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
@@ -30,6 +31,7 @@ def details(view: View) -> tuple[tuple[str, str], ...]:
         (say("Precision"), _precision(context)),
         (say("Offloaded"), moved),
         (say("Effective batch"), effective or _batch(context)),
+        (say("Model"), trained(context.facts)),
     )
     return tuple((name, said) for name, said in every if said)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.checking.trained import with_model
+from dsmigrate.rules import Facts
 from dsmigrate.settings.check import NAMES, CheckSettings, check_settings_for, with_setting
 from dsmigrate.settings.errors import SettingsError
 
@@ -75,7 +77,25 @@ def settings_for(folder: Path | None, layers: tuple[Mapping[str, Any], ...]) -> 
             settings = _with(settings, name, value)
         except SettingsError as error:
             errors.append(str(error))
+    settings = replace(settings, check=_located(settings.check, folder))
+    try:
+        with_model(Facts(parameters=settings.check.parameters), settings.check, folder)
+    except SettingsError as error:
+        errors.append(str(error))
     return replace(settings, errors=tuple(dict.fromkeys(errors)))
+
+
+def _located(asked: CheckSettings, folder: Path | None) -> CheckSettings:
+    """Return settings with paths from the settings file, else from ``folder``: an editor's own place means nothing."""
+    place = asked.base or folder
+    if place is None:
+        return asked
+    model, trains = asked.model, asked.trainable
+    return replace(
+        asked,
+        model=None if model is None else place / model,
+        trainable=str(place / trains) if trains is not None and (place / trains).exists() else trains,
+    )
 
 
 def kebab(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING
 from dsmigrate.checking.evidence import Guess, consumer_for, installed_in, release_for
 from dsmigrate.checking.job import facts
 from dsmigrate.checking.schemas import schemas_for
+from dsmigrate.checking.trained import with_model
 from dsmigrate.document import Document
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.rules import Settings
+from dsmigrate.settings.errors import SettingsError
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.documents import OpenDocument
@@ -39,6 +42,8 @@ def make(
     release = _release(document.folder, settings)
     consumer = Guess(asked.consumer.value, "") if asked.consumer is not None else consumer_for(tree, document.folder)
     known = facts(asked, document.folder, Consumer(consumer.value))
+    with contextlib.suppress(SettingsError):  # the settings have said so once
+        known = with_model(known, asked, document.folder)
     return View(
         tree,
         Settings(

@@ -67,10 +67,12 @@ class Workload:
     attention: Attention = Attention.FLASH
     loss: Loss | None = None
     """How the loss is computed; None as the class of the model does it in Transformers."""
+    shared: int = 1
+    """Ranks that share the tokens of a sample (Ulysses)."""
 
     def tokens(self, shape: Shape) -> int:
-        """Return the tokens of a sample, which the model may fix."""
-        return shape.tokens or self.sequence
+        """Return the tokens of a sample that the rank has, which the model may fix."""
+        return shape.tokens or -(-self.sequence // self.shared)
 
     def computed(self, shape: Shape) -> Loss:
         """Return how the loss is computed for a model."""
@@ -138,7 +140,7 @@ def attention_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
     if work.attention is Attention.FLASH:
         return kept + _FP32 * shape.heads  # one number per row of scores
     scores = width * (2 if shape.dropout else 1) + (1 if shape.dropout else 0) + (_FP32 if shape.upcasts else 0)
-    return kept + scores * shape.heads * work.tokens(shape)
+    return kept + scores * shape.heads * (shape.tokens or work.sequence)  # a share of the heads has all tokens
 
 
 def cross_bytes(shape: Shape, work: Workload, width: int = 2) -> float:

@@ -171,6 +171,10 @@ def estimate(name: str, context: Context, described: Described, machine: Machine
             split, frozen=tuple(-(-size // parallel) for size in model.frozen), frozen_width=model.frozen_width
         )
         assumes = (f"every tensor split over {parallel} GPUs of tensor parallelism",)
+    sharing = whole(context.number("sequence_parallel_size")) or 1
+    if sharing > 1 and machine.ranks % sharing == 0:
+        work = replace(work, shared=sharing)
+        assumes += (f"every sample shared among {sharing} GPUs by the script (Ulysses)",)
     ranks = max(1, machine.ranks // parallel)
     held, sent = usage(context, model, ranks), traffic(context, model, ranks)
     if held is None or sent is None:

@@ -8,10 +8,10 @@ from dsmigrate.memory.model import Over, Part
 
 
 def text(parts: Iterable[Part]) -> str:
-    """Return the bytes of parts that are shares of the model; "0" where there is none."""
+    """Return the bytes of parts that are shares of what trains; "0" where there is none."""
     sums: dict[str, float] = {}
     for part in parts:
-        if part.over is not Over.COUNT:
+        if part.over not in {Over.COUNT, Over.FROZEN}:
             share = f"Ψ/{part.divisor}" if part.over is Over.GROUP else part.over.value
             sums[share] = sums.get(share, 0) + part.width
     terms = [f"{number(sums[share])}{share}" for share in sorted(sums, key=_order) if sums[share]]

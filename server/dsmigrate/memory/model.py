@@ -67,6 +67,8 @@ class Over(enum.Enum):
     """One part of N, where N GPUs share."""
     GROUP = "Ψ/G"
     """One part of G, where G GPUs of a hierarchical group share."""
+    FROZEN = "frozen"
+    """The weights that do not train, or a part of them."""
     COUNT = ""
     """A number of elements that the config gives, or that the model does."""
 

@@ -37,25 +37,27 @@ def fixed(
     when: When = When.ALWAYS,
     surety: Surety = Surety.EXACT,
     pinned: bool = False,
+    over: Over = Over.COUNT,
 ) -> Part:
     """Return a part with a number of elements of its own."""
-    return Part(what, place, when, width, Over.COUNT, count, says, surety, pinned)
+    return Part(what, place, when, width, over, count, says, surety, pinned)
 
 
 def frozen(scene: Scene) -> Iterator[Part]:
     """Yield the weights that do not train: whole below stage 3, which shards them as the others."""
     if scene.model is None or not scene.model.frozen:
         return
-    width, count, device = scene.frozen_width, sum(scene.model.frozen), scene.parameter_device
+    width, count, device, own = scene.frozen_width, sum(scene.model.frozen), scene.parameter_device, Over.FROZEN
     if scene.stage < 3:
-        yield fixed(What.PARAMETERS, width, count, say("frozen weights"))
+        yield fixed(What.PARAMETERS, width, count, say("frozen weights"), over=own)
         return
     place = {"none": Place.GPU, "cpu": Place.HOST}.get(device, Place.NVME)
     if scene.ranks is not None:
         shard = sum(math.ceil(size / scene.ranks) for size in scene.model.frozen)
         says = say("frozen weights of the shard")
-        yield fixed(What.PARAMETERS, width, shard, says, place=place, pinned=place is Place.HOST)
+        yield fixed(What.PARAMETERS, width, shard, says, place=place, pinned=place is Place.HOST, over=own)
     if scene.group > 1:
         where = Place.GPU if device == "none" else Place.HOST
         says = say("second shard of the frozen weights, within a group")
-        yield fixed(What.PARAMETERS, width, math.ceil(count / scene.group), says, place=where, when=When.BACKWARD)
+        part = math.ceil(count / scene.group)
+        yield fixed(What.PARAMETERS, width, part, says, place=where, when=When.BACKWARD, over=own)

@@ -287,9 +287,11 @@ def ranks_of(context: Context) -> int | None:
 
 
 def model_of(context: Context) -> Model | None:
-    """Return the model as far as the facts beside the file tell: its number of parameters."""
-    parameters = context.facts.parameters
-    return None if not parameters else Model(parameters)
+    """Return the model as far as the facts beside the file tell: its number of parameters, and what of it is frozen."""
+    parameters, model = context.facts.parameters, context.facts.model
+    if not parameters:
+        return None
+    return Model(parameters) if model is None else Model(parameters, (), model.frozen, model.frozen_width)
 
 
 @functools.lru_cache(maxsize=32)

@@ -29,6 +29,10 @@ class Variant:
     """GPUs that share a second shard of the weights (hpZ), so that only the first gather of a step leaves them."""
     quantised: bool = False
     """Whether weights are gathered in 8 bit, which changes numbers."""
+    low: bool = False
+    """Whether master weights and optimizer states are in bf16 as well, which changes numbers."""
+    sequence: int = 1
+    """GPUs that share the tokens of each sample (Ulysses), which the script has to do."""
 
     @property
     def name(self) -> str:
@@ -47,7 +51,21 @@ class Variant:
             said.append(f"hpZ of {self.group}")
         if self.quantised:
             said.append("8-bit gathers")
+        if self.low:
+            said.append("bf16 states")
+        if self.sequence > 1:
+            said.append(f"Ulysses of {self.sequence}")
         return ", ".join(said)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it computes in the formats of the others."""
+        return not self.quantised and not self.low
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it changes neither numbers nor the script."""
+        return self.is_exact and self.sequence == 1
 
     @property
     def uses_nvme(self) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dsmigrate.editing.view import View
-from dsmigrate.knowledge import Status, knowledge
-from dsmigrate.memory.activations import Checkpointing, Loss
+from dsmigrate.knowledge import Consumer, Status, knowledge
+from dsmigrate.knowledge.versions import order
+from dsmigrate.memory.activations import Attention, Checkpointing, Loss
 from dsmigrate.memory.estimate import Estimate, estimate
 from dsmigrate.memory.model import Place
 from dsmigrate.memory.sources.errors import ModelError
@@ -20,12 +21,18 @@ from dsmigrate.recommend.config import TUNINGS, Tuning, avoiding, config_for, ov
 from dsmigrate.recommend.request import Request
 from dsmigrate.recommend.speed import Seconds, seconds
 from dsmigrate.rules import Finding, Severity
+from dsmigrate.rules.batch._shared import SEQUENCE
 from dsmigrate.rules.known_bugs import KNOWN_BUG, met
+from dsmigrate.rules.precision._shared import BF16_STATES
 
 ALIKE = 1.03
 """Times that differ by less are one."""
 _LONG = 16384
 """Tokens of a sample from which it is worth to split one over GPUs."""
+_ULYSSES_SINCE = "0.18.2"
+"""The first release that Accelerate splits sequences with (accelerate/accelerator.py:_prepare_deepspeed)."""
+_LOW_ON_HOST_SINCE = "0.19.1"
+"""The first release that keeps states in bf16 on the host (deepspeed/runtime/engine.py:get_optimizer_configuration)."""
 _TIGHT = 0.95
 """The share of the room of a GPU that a larger micro-batch may fill: the allocator reserves more than is allocated."""
 _PLENTY = 4
@@ -62,9 +69,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The candidates, one for each variant: those that fit with the fastest first, then the rest.
+    """The candidates, one for each variant: those that fit, then the rest.
 
-    What the rules warn of stands behind the others that fit, if it would be the first.
+    Of those that fit the fastest stands first that changes neither numbers nor the script; behind these, fastest first
+    as well, follow those that ask for changes of the script, those that change numbers, and what the rules warn of.
+    What asks or changes is there only if it is faster than all that do not.
     """
 
     request: Request
@@ -86,20 +95,49 @@ def recommend(request: Request) -> Recommendation:
     most frugal where none does.
     """
     known = knowledge(request.version)
-    best = [
-        found for variant in _possible(request) if (found := _best(request, _candidates(request, variant))) is not None
-    ]
-    fitting = _sorted(
-        [one for one in best if one.fits], alone=request.machine.ranks == 1, slow=request.link != "nvlink"
-    )
-    exact = (number for number, one in enumerate(fitting) if not one.findings and not one.variant.quantised)
-    sound = next(exact, next((number for number, one in enumerate(fitting) if not one.findings), 0))
+    plain = _fastest(request, _possible(request))
+    fitting, failing = _apart(request, plain)
+    first = fitting[0] if fitting and not fitting[0].findings else None
+    if not request.plain:
+        more, lacking = _apart(request, _fastest(request, _unusual(request)))
+        if first is not None:
+            more = [one for one in more if one.seconds.total * ALIKE < first.seconds.total]
+        fitting = _ranked([*fitting, *more])
+        failing += [] if fitting else lacking
     return Recommendation(
         request,
-        (*fitting[sound:], *fitting[:sound]),
-        tuple(sorted((one for one in best if not one.fits), key=lambda one: one.estimate.peak or 0)),
+        tuple(fitting),
+        tuple(sorted(failing, key=lambda one: one.estimate.peak or 0)),
         known.version,
     )
+
+
+def _fastest(request: Request, variants: Iterator[Variant]) -> list[Candidate]:
+    """Return the best candidate of each variant, of those that share samples over different numbers of GPUs of all."""
+    found: dict[Variant, Candidate] = {}
+    for variant in variants:
+        one = _best(request, _candidates(request, variant))
+        if one is not None:
+            key = replace(variant, sequence=min(variant.sequence, 2))
+            before = found.get(key)
+            found[key] = one if before is None else min(before, one, key=_worth)
+    return list(found.values())
+
+
+def _apart(request: Request, best: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Return those that fit, in their order, and the others."""
+    fitting = [one for one in best if one.fits]
+    fitting = _ranked(_sorted(fitting, alone=request.machine.ranks == 1, slow=request.link != "nvlink"))
+    return fitting, [one for one in best if not one.fits]
+
+
+def _ranked(fitting: list[Candidate]) -> list[Candidate]:
+    """Return candidates by what they change, those of a kind in the order that they have."""
+    return sorted(fitting, key=lambda one: (bool(one.findings), not one.variant.is_exact, not one.variant.is_plain))
+
+
+def _worth(one: Candidate) -> tuple[bool, float]:
+    return not one.fits, one.seconds.total if one.fits else one.estimate.peak or 0
 
 
 def relaxed(found: Recommendation, *, cheap: bool = False) -> Iterator[tuple[str, Candidate]]:
@@ -115,25 +153,18 @@ def relaxed(found: Recommendation, *, cheap: bool = False) -> Iterator[tuple[str
 
 
 def _kept(request: Request) -> Iterator[tuple[str, Request]]:
-    """Yield what keeps model, samples and machines: another loss, and other formats."""
-    shape, known = request.described.shape, knowledge(request.version)
+    """Yield what keeps model, samples and machines: another loss."""
+    shape = request.described.shape
     if shape is not None and shape.vocabulary and request.work.computed(shape) is not Loss.FUSED:
         yield (
             "--loss fused (Liger, TiledFusedLogitsLoss)",
             replace(request, work=replace(request.work, loss=Loss.FUSED)),
         )
-    if request.half == "bf16" and not request.low and known.key("bf16.bf16_optimizer_states") is not None:
-        said = "master weights and states in bf16 (bf16.bf16_master_weights_and_grads), which changes numbers"
-        yield said, replace(request, low=True)
 
 
 def _relaxations(request: Request) -> Iterator[tuple[str, Request]]:
-    work, machine, model = request.work, request.machine, request.described
+    machine, model = request.machine, request.described
     shape = model.shape
-    if shape is not None and shape.tokens is None and work.sequence >= _LONG and machine.gpus > 1:
-        split = replace(work, sequence=-(-work.sequence // machine.gpus))
-        said = f"a sequence split over {machine.gpus} GPUs (Ulysses, sequence_parallel_size {machine.gpus})"
-        yield said, replace(request, work=split)
     if shape is not None and not model.model.frozen and not model.block:
         with contextlib.suppress(ModelError):
             adapted = with_adapter(model, Adapter(16, ("all-linear",)))
@@ -146,19 +177,62 @@ def _possible(request: Request) -> Iterator[Variant]:
     for variant in request.variants:
         if request.nvme_path is not None or not variant.uses_nvme:
             yield variant
-    gpus = request.machine.gpus
-    inside = request.machine.nodes > 1 and gpus > 1 and Variant(3) in request.variants
-    if inside and _has(request, "zero_hpz_partition_size"):
-        yield from (Variant(3, group=gpus), Variant(3, group=gpus, quantised=True))
+    if _gathers_inside(request):
+        yield Variant(3, group=request.machine.gpus)
 
 
-def _has(request: Request, name: str) -> bool:
-    """Return whether the release has a key of ``zero_optimization``."""
-    key = knowledge(request.version).key(f"zero_optimization.{name}")
+def _unusual(request: Request) -> Iterator[Variant]:
+    """Yield the variants that change numbers, or take changes of the script."""
+    if _gathers_inside(request):
+        yield Variant(3, group=request.machine.gpus, quantised=True)
+    usual = [one for one in _possible(request) if one.stage and not one.uses_nvme and not one.group]
+    if request.half == "bf16" and _has(request, BF16_STATES) and not request.described.model.frozen:
+        # Accelerate's DeepSpeedCPUAdam keeps its states in fp32, which bf16_optimizer_states refuses
+        offloads = _is_since(request, _LOW_ON_HOST_SINCE) and request.consumer is not Consumer.ACCELERATE
+        yield from (replace(one, low=True) for one in usual if offloads or one.optimizer == "none")
+    for ranks in degrees(request):
+        for variant in usual:
+            yield replace(variant, sequence=ranks)
+
+
+def degrees(request: Request) -> Iterator[int]:
+    """Yield over how many GPUs of a node Ulysses can split a sample, where samples are long enough for it to pay.
+
+    It divides the attention heads (deepspeed/runtime/sequence_parallel/ulysses_sp.py:UlyssesSPAttentionHF), and takes
+    no attention that keeps scores (register_with_transformers).
+    """
+    shape, work, gpus = request.described.shape, request.work, request.machine.gpus
+    if shape is None or shape.tokens is not None or shape.cross or work.sequence < _LONG:
+        return
+    if work.attention is Attention.EAGER or not _is_since(request, _ULYSSES_SINCE):
+        return
+    keys = shape.key_value_heads
+    for ranks in range(2, gpus + 1):
+        if gpus % ranks == shape.heads % ranks == work.sequence % ranks == 0 and (
+            keys % ranks == 0 or ranks % keys == 0
+        ):
+            yield ranks
+
+
+def _gathers_inside(request: Request) -> bool:
+    inside = request.machine.nodes > 1 and request.machine.gpus > 1 and Variant(3) in request.variants
+    return inside and _has(request, "zero_optimization.zero_hpz_partition_size")
+
+
+def _is_since(request: Request, release: str) -> bool:
+    return order(knowledge(request.version).version) >= order(release)
+
+
+def _has(request: Request, path: str) -> bool:
+    """Return whether the release has a key."""
+    key = knowledge(request.version).key(path)
     return key is not None and key.status is Status.PRESENT
 
 
 def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
+    request = request.sharing(variant.sequence)
+    if not request.divides:
+        return
     tunings = TUNINGS if variant.stage else TUNINGS[:1]
     for tuned, tuning in enumerate(tunings):
         most = request.work.micro_batch if request.per_gpu is None else 1
@@ -185,7 +259,9 @@ def _built(request: Request, variant: Variant, tuning: Tuning) -> tuple[Config, 
     if bugs:
         config = avoiding(config, bugs)
         view = _seen(request, config)
-    found = estimate(variant.name, view.context, request.described, request.machine, request.work)
+    # Accelerate makes the groups without the key, by which sizes are reckoned
+    measured = view if request.work.shared == 1 else _seen(request, config | {SEQUENCE: request.work.shared})
+    found = estimate(variant.name, measured.context, request.described, request.machine, request.work)
     if found is None:
         return None
     sent = replace(

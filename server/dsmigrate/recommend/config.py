@@ -12,7 +12,10 @@ from dsmigrate.knowledge import Consumer, Knowledge, Status
 from dsmigrate.knowledge.bugs import Bug
 from dsmigrate.memory.variants import Config, Variant
 from dsmigrate.recommend.request import Request
+from dsmigrate.rules.batch._shared import SEQUENCE
 
+LOW_BETA = 0.95
+"""beta2 for second moments in bf16, which 0.999 would leave as they are: a thousandth less rounds to the same."""
 _FREE = ("optimizer.params", "bf16", "fp16")
 
 
@@ -40,8 +43,8 @@ def config_for(request: Request, variant: Variant, tuning: Tuning, known: Knowle
     """Return a config with keys that the release has, and with "auto" where the consumer fills it in."""
     found: Config = {
         **_batches(request),
-        **_precision(request),
-        **_optimizer(request),
+        **_precision(request, variant),
+        **_optimizer(request, variant),
         "zero_optimization": _zero(request, variant, tuning),
     }
     return {name: value for name, value in _present(found, "", known).items() if value != {}}
@@ -68,24 +71,26 @@ def overlapping(config: Config) -> bool:
 def _batches(request: Request) -> Config:
     if request.consumer is Consumer.DEEPSPEED:
         sizes = request.work.micro_batch, request.steps
-        return {
+        found: Config = {
             "train_micro_batch_size_per_gpu": sizes[0],
             "gradient_accumulation_steps": sizes[1],
             "gradient_clipping": 1.0,
         }
+        # Accelerate's mpu needs no key, and with it zero.Init of the Trainer finds batch sizes that do not multiply up
+        return found | ({SEQUENCE: request.work.shared} if request.work.shared > 1 else {})
     names = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
     return {"train_batch_size": "auto"} | dict.fromkeys(names, "auto")
 
 
-def _precision(request: Request) -> Config:
+def _precision(request: Request, variant: Variant) -> Config:
     if request.half == "fp32":
         return {}
     enabled: bool | str = "auto" if request.consumer is Consumer.TRANSFORMERS else True
-    low = dict.fromkeys(("bf16_master_weights_and_grads", "bf16_optimizer_states"), True) if request.low else {}
+    low = dict.fromkeys(("bf16_master_weights_and_grads", "bf16_optimizer_states"), True) if variant.low else {}
     return {request.half: {"enabled": enabled, **low}}
 
 
-def _optimizer(request: Request) -> Config:
+def _optimizer(request: Request, variant: Variant) -> Config:
     """Return the section ``optimizer``: with offload it has to be DeepSpeed's own, which it makes of the config.
 
     Accelerate replaces the script's optimizer by itself, and asks for a placeholder where the config has one.
@@ -94,7 +99,8 @@ def _optimizer(request: Request) -> Config:
         return {}
     if request.consumer is Consumer.TRANSFORMERS:
         return {"optimizer": {"type": "AdamW", "params": dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")}}
-    params = {"lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01}
+    second = LOW_BETA if variant.low else 0.999
+    params = {"lr": 1e-4, "betas": [0.9, second], "eps": 1e-8, "weight_decay": 0.01}
     return {"optimizer": {"type": "AdamW", "params": params}}
 
 

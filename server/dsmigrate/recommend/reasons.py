@@ -9,7 +9,8 @@ from dsmigrate.memory.activations import Checkpointing
 from dsmigrate.memory.formats.sizes import size
 from dsmigrate.memory.model import Place
 from dsmigrate.recommend.choose import Candidate, Recommendation, relaxed
-from dsmigrate.recommend.config import overlapping
+from dsmigrate.recommend.config import LOW_BETA, overlapping
+from dsmigrate.recommend.speed import exchanged
 from dsmigrate.rules.known_bugs import met
 
 _KEPT = {
@@ -36,6 +37,13 @@ def _reasons(one: Candidate) -> Iterator[str]:
         hidden = hidden if taken.sending < _VISIBLE * taken.total else "seen in the step"
         elements = "" if found.model.frozen else f"{found.traffic.formula()} elements per step, "
         yield f"sends {elements}{size(found.sent)} per GPU and step: {hidden}"
+    if one.variant.sequence > 1:
+        each = size(round(exchanged(found) * (found.traffic.steps or 1)))
+        yield f"shares each sample among {one.variant.sequence} GPUs, which the script has to do: {each} more is sent"
+    if one.variant.low:
+        yield "changes numbers: master weights and optimizer states are in bf16"
+    if one.variant.quantised:
+        yield "changes numbers: weights are gathered in 8 bit"
     if one.checkpointing is not Checkpointing.NONE:
         yield "computes every block twice to save activations: about a third more work"
     if one.variant.optimizer != "none":
@@ -74,12 +82,7 @@ def _advice(found: Recommendation) -> Iterator[str]:
     request = found.request
     if request.nvme_path is None:
         yield "--nvme DIR: optimizer and weights on an NVMe disk"
-    if any(one.estimate.lacks == ("host",) for one in found.failing):
-        least = min(
-            (one for one in found.failing if one.estimate.lacks == ("host",)),
-            key=lambda one: one.estimate.on_node(Place.HOST) or 0,
-        )
-        yield f"more host memory: {least.variant.name} fits with {size(_with_margin(least))} per node"
+    yield from _more_host(found)
     for said, one in relaxed(found):
         batch = "" if request.samples is None else f" and a micro-batch of {one.estimate.work.micro_batch}"
         yield f"{said}: {one.variant.name}{_KEPT[one.checkpointing]} fits, {size(one.estimate.peak)} per GPU{batch}"
@@ -87,14 +90,65 @@ def _advice(found: Recommendation) -> Iterator[str]:
         yield "a shorter --sequence" + ("" if request.samples is not None else ", or a smaller --micro-batch")
 
 
+def _more_host(found: Recommendation) -> Iterator[str]:
+    """Yield with how much host memory something fits that lacks nothing else, first what changes nothing."""
+    lacking = [one for one in found.failing if one.estimate.lacks == ("host",)]
+    for group in ([one for one in lacking if one.variant.is_plain], lacking):
+        least = min(group, key=lambda one: one.estimate.on_node(Place.HOST) or 0, default=None)
+        if least is not None and (group is not lacking or not least.variant.is_plain):
+            yield f"more host memory: {least.variant.name} fits with {size(_with_margin(least))} per node"
+
+
 def _batch(found: Recommendation, chosen: Candidate) -> Iterator[str]:
-    """Yield what the batch has to be where the config leaves it to its consumer, and by how much it is off."""
+    """Yield what the batch has to be where the config leaves it to its consumer."""
     request = found.request
-    if request.samples is None or request.per_gpu is None:
+    if request.samples is None:
         return
-    size_, steps = chosen.estimate.work.micro_batch, request.sized(chosen.estimate.work.micro_batch).steps
+    size_, steps = chosen.estimate.work.micro_batch, chosen.estimate.traffic.steps
     if request.consumer is not Consumer.DEEPSPEED:
         yield f"Give it per_device_train_batch_size {size_} and gradient_accumulation_steps {steps}."
+
+
+def _otherwise(found: Recommendation, chosen: Candidate) -> Iterator[str]:
+    """Yield what would be faster, or would leave script and numbers as they are where the choice does not."""
+    plain = chosen.variant.is_plain
+    pays = not plain or chosen.variant.optimizer != "none" or chosen.checkpointing is not Checkpointing.NONE
+    for said, one in relaxed(found, cheap=True) if pays else ():
+        if not plain and one.variant.is_plain:
+            yield f"With {said}: {one.variant.name}{_KEPT[one.checkpointing]}, and nothing of this."
+        elif one.seconds.total < _FASTER * chosen.seconds.total:
+            times = chosen.seconds.total / one.seconds.total
+            yield f"With {said}: {one.variant.name}{_KEPT[one.checkpointing]}, {times:.1f} times as fast."
+    for one in found.fitting if pays and plain else ():
+        if not one.variant.is_plain and one.seconds.total < _FASTER * chosen.seconds.total:
+            what = "changes of the script" if one.variant.is_exact else "other numbers"
+            times = chosen.seconds.total / one.seconds.total
+            yield f"At the price of {what}: {one.variant.name}{_KEPT[one.checkpointing]}, {times:.1f} times as fast."
+            break
+
+
+def _asked(found: Recommendation, chosen: Candidate) -> Iterator[str]:
+    """Yield what a choice that changes script or numbers asks for."""
+    variant, consumer = chosen.variant, found.request.consumer
+    if not variant.is_plain:
+        others = "" if variant.is_exact else " that keeps the numbers"
+        yield f"Nothing fits{others} as the script is: {variant.name} is the fastest of the rest."
+        yield from (f"Otherwise {line}." for line in _more_host(found))
+    if variant.low:
+        yield "In bf16 an update below about 1/256 of its weight is lost: compare the loss with that of fp32 masters."
+        give = "betas[1] is" if consumer is Consumer.DEEPSPEED else "Give the optimizer a beta2 of"
+        yield f"{give} {LOW_BETA}: a second moment in bf16 never gets smaller with 0.999."
+    if variant.sequence > 1 and consumer is Consumer.DEEPSPEED:
+        yield (
+            f"sequence_parallel_size {variant.sequence} splits no sample: give deepspeed.initialize the mpu of "
+            "UlyssesSPAttentionHF.register_with_transformers, wrap the loader in UlyssesSPDataLoaderAdapter, and "
+            "weight the loss of each rank by its tokens."
+        )
+    elif variant.sequence > 1:
+        yield (
+            f'No key of the config splits samples: ParallelismConfig(sp_backend="deepspeed", sp_size='
+            f"{variant.sequence}) of Accelerate does, which TrainingArguments takes as parallelism_config."
+        )
 
 
 def _with_margin(one: Candidate) -> int:
@@ -119,11 +173,8 @@ def _notes(found: Recommendation) -> Iterator[str]:
     if chosen is None:
         return
     yield from _batch(found, chosen)
-    pays = chosen.variant.optimizer != "none" or chosen.checkpointing is not Checkpointing.NONE
-    for said, one in relaxed(found, cheap=True) if pays else ():
-        if one.seconds.total < _FASTER * chosen.seconds.total:
-            times = chosen.seconds.total / one.seconds.total
-            yield f"With {said}: {one.variant.name}{_KEPT[one.checkpointing]}, {times:.1f} times as fast."
+    yield from _otherwise(found, chosen)
+    yield from _asked(found, chosen)
     if chosen.variant.group:
         yield "hpZ keeps a second shard of the weights on each node, so that only the first gather of a step leaves it."
     if chosen.checkpointing is not Checkpointing.NONE:

@@ -37,15 +37,25 @@ class Request:
     version: str | None = None
     kept: tuple[Checkpointing, ...] = (Checkpointing.NONE, Checkpointing.FULL)
     variants: tuple[Variant, ...] = VARIANTS
-    low: bool = False
-    """Whether master weights and states are in bf16 as well, which changes numbers."""
+    plain: bool = False
+    """Whether only what changes neither numbers nor the script may be chosen."""
     assumed: tuple[str, ...] = ()
     """What was taken for granted where nothing was said, as whole sentences."""
 
     @property
     def per_gpu(self) -> int | None:
-        """The samples of a step on one GPU; None where micro-batch and accumulation are given."""
-        return None if self.samples is None else max(1, self.samples // self.machine.ranks)
+        """The samples of a step on one GPU, or on those that share each; None where the batch is given."""
+        return None if self.samples is None else max(1, self.samples * self.work.shared // self.machine.ranks)
+
+    @property
+    def divides(self) -> bool:
+        """Whether the samples of a step divide over the GPUs, or those that share each."""
+        return self.samples is None or self.samples * self.work.shared % self.machine.ranks == 0
+
+    def sharing(self, ranks: int) -> Request:
+        """Return the same where so many GPUs share each sample: a step of as many samples has more micro-batches."""
+        steps = self.steps if self.samples is not None else self.steps * ranks
+        return replace(self, work=replace(self.work, shared=ranks), steps=steps)
 
     def sized(self, micro_batch: int) -> Request:
         """Return the same with a micro-batch, and the accumulation that it takes for the samples of a step."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.memory.activations import Checkpointing
-from dsmigrate.memory.estimate import Estimate
+from dsmigrate.memory.estimate import Estimate, width_of
 from dsmigrate.memory.model import Place, What
 from dsmigrate.memory.variants import Variant
 from dsmigrate.recommend.request import Request
@@ -64,10 +64,26 @@ def seconds(request: Request, one: Estimate, variant: Variant, tuned: int, *, ov
         computing *= _HOOKS
     if ranks > 1 and overlaps:
         sending = max(_SEEN * sending, sending - _HIDDEN * computing)
+    sending += exchanged(one) * request.steps / machines()["links"][request.inner or request.link]
     updating = 0.0
     if variant.optimizer != "none":
         updating = machines()["host"]["adam"] * parameters / 1e9 / request.machine.nodes
     return Seconds(computing, sending, _moving(request, one, variant), updating)
+
+
+def exchanged(one: Estimate) -> float:
+    """Return the bytes that a GPU sends in a micro-batch to share its samples with others (Ulysses).
+
+    Each block gives tokens for heads and back: of queries, keys, values and what comes of them, in forward and in
+    backward, and once more where a block is computed again. Keys are repeated where there are fewer heads than GPUs.
+    """
+    shape, work = one.described.shape, one.work
+    if shape is None or work.shared == 1:
+        return 0.0
+    elements = 2 * shape.head_size * (shape.heads + max(shape.key_value_heads, work.shared))
+    passes = 2 if work.checkpointing is Checkpointing.NONE else 3
+    tokens, width = work.micro_batch * work.tokens(shape), width_of(one.context)
+    return passes * shape.layers * tokens * elements * width * (work.shared - 1) / work.shared
 
 
 def _sending(request: Request, one: Estimate) -> float:

@@ -7,7 +7,9 @@ from a ``Context`` to findings. ``check`` runs them.
 from __future__ import annotations
 
 from dsmigrate.rules.model import (
+    Accelerated,
     Arguments,
+    Default,
     Effect,
     Example,
     Facts,
@@ -17,6 +19,7 @@ from dsmigrate.rules.model import (
     OwnSchema,
     Related,
     Rule,
+    Said,
     Severity,
     Tag,
 )
@@ -24,7 +27,9 @@ from dsmigrate.rules.registry import every_rule
 from dsmigrate.rules.run import Settings, check
 
 __all__ = [
+    "Accelerated",
     "Arguments",
+    "Default",
     "Effect",
     "Example",
     "Facts",
@@ -34,6 +39,7 @@ __all__ = [
     "OwnSchema",
     "Related",
     "Rule",
+    "Said",
     "Settings",
     "Severity",
     "Tag",

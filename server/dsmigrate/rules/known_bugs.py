@@ -77,7 +77,8 @@ def _is_spared(context: Context, bug: Bug) -> bool:
         return True
     trainings = context.facts.arguments
     return bool(trainings) and all(
-        any(given.values.get(name, "0") not in _NOTHING for name in bug.unless) for given in trainings
+        any((found := given.given(name)) is not None and found.text not in _NOTHING for name in bug.unless)
+        for given in trainings
     )
 
 

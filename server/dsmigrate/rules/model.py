@@ -139,14 +139,23 @@ def is_true(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Default:
+    """What a script takes for an argument that it is not given: its text, None if not known, and where it says so."""
+
+    text: str | None
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Arguments:
     """What a training with the config is given besides it: by a launch line, a file of arguments, or a call.
 
     ``place`` is where, such as ``run.sh:3``. ``values`` are texts by the names of the arguments, without dashes in
-    front and with underscores inside; "" is a flag, None a value that is not known. ``whole`` says that an argument
-    which is not among them has the default of Transformers. ``trainer`` is the one of TRL that gets them, "" for none,
-    ``frozen`` whether it makes an engine of a frozen model with the same config. ``lost`` is the place of a line of
-    arguments that the launch line does not reach, "" for none.
+    front and with underscores inside; "" is a flag, None a value that is not known. ``defaults`` are those of the
+    script for what is not among them; ``whole`` says that what neither names has the default of Transformers, ``more``
+    that there are arguments which nobody knows before the run. ``trainer`` is the one of TRL that gets them, "" for
+    none, ``frozen`` whether it makes an engine of a frozen model with the same config. ``lost`` is the place of a line
+    of arguments that the launch line does not reach, "" for none.
     """
 
     place: str
@@ -155,11 +164,52 @@ class Arguments:
     trainer: str = ""
     frozen: bool = False
     lost: str = ""
+    defaults: Mapping[str, Default] = field(default_factory=dict, hash=False)
+    more: bool = False
+
+    def given(self, name: str) -> Default | None:
+        """Return what the script gets for an argument, given or by its default, and the place; None for nothing."""
+        if name in self.values:
+            return Default(self.values[name], self.place)
+        return None if self.more else self.defaults.get(name)
 
     def is_on(self, name: str) -> bool:
         """Return whether an argument is given as a flag, or as true."""
-        value = self.values.get(name)
-        return value is not None and is_true(value)
+        found = self.given(name)
+        return found is not None and found.text is not None and is_true(found.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a script says of a key: where, in which words, and the value; ``is_default`` where nobody gives it.
+
+    ``words`` are "" where the script leaves it out.
+    """
+
+    place: str
+    words: str
+    value: object
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerated:
+    """What a script with ``Accelerator(...)`` says beside its config.
+
+    ``said`` holds it by the path of the key, and under ``mixed_precision``. ``real`` has the places where ``prepare``
+    is given a real ``optimizer`` or ``scheduler``, ``stand_ins`` those of ``DummyOptim`` and ``DummyScheduler``,
+    ``has_stand_in`` for which of the two the script has one at all. ``clips_by_value`` is the place of a
+    ``clip_grad_value_``, ``reads_steps`` whether ``Accelerator`` itself counts the accumulation, ``holds_config``
+    whether the config stands in the script.
+    """
+
+    said: Mapping[str, Said] = field(default_factory=dict, hash=False)
+    real: Mapping[str, str] = field(default_factory=dict, hash=False)
+    stand_ins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    has_stand_in: frozenset[str] = frozenset()
+    clips_by_value: str = ""
+    reads_steps: bool = False
+    holds_config: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +218,9 @@ class ModelFacts:
 
     ``name`` is where it is described. ``tensors`` are elements in the order of the model, those of a typical one where
     not ``exact``. ``block`` is the class around experts, "" for none. ``held`` returns the bytes of a GPU that states,
-    buffers and gathered parameters take with a config, without activations; None where that is not known.
+    buffers and gathered parameters take with a config, without activations; None where that is not known. ``frozen``
+    are the tensors that do not train, with ``frozen_width`` bytes an element where they are quantised. ``trains`` is
+    the file or the setting that says so, "" where all train, and ``base`` how the others are kept, as in ``--base``.
     """
 
     name: str
@@ -177,6 +229,10 @@ class ModelFacts:
     heads: int | None = None
     block: str = ""
     held: Callable[[Context], int | None] | None = None
+    frozen: tuple[int, ...] = ()
+    frozen_width: float | None = None
+    trains: str = ""
+    base: str = "16bit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +263,12 @@ class Facts:
     is a lower-case name such as ``v100``, ``before`` the release that one comes from, ``arguments`` what each training
     with the file is given besides, ``model`` what is trained, ``schemas`` those of the project, ``transformers``,
     ``accelerate`` and ``trl`` the releases of these that hand the config on, ``configures_checkpointing`` whether a
-    script of the project calls ``deepspeed.checkpointing.configure``, ``lightning`` whether Lightning hands the config
-    on, ``through_accelerate`` whether the Trainer gets it from ``accelerate launch``, ``script`` the script of one's
-    own that hands it on, ``clips`` whether scripts with Accelerate clip gradients by themselves, ``trains`` whether it
-    is for training, ``is_older`` whether the release is older than the first known one, which stands for it.
+    script of the project calls ``deepspeed.checkpointing.configure``, ``accelerated`` what scripts with Accelerate say,
+    for each training, ``launched`` whether the file is fields in the YAML of ``accelerate launch``, ``lightning``
+    whether Lightning hands the config on, ``through_accelerate`` whether the Trainer gets it from ``accelerate
+    launch``, ``script`` the script of one's own that does, ``clips`` whether scripts with Accelerate clip gradients by
+    themselves, ``trains`` whether it is for training, ``is_older`` whether the release is older than the first known
+    one, which stands for it.
     """
 
     world_size: int | None = None
@@ -225,6 +283,8 @@ class Facts:
     accelerate: str | None = None
     trl: str | None = None
     configures_checkpointing: bool = False
+    accelerated: tuple[Accelerated, ...] = ()
+    launched: bool = False
     lightning: bool = False
     through_accelerate: bool = False
     script: str = ""

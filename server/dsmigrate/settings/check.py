@@ -28,7 +28,8 @@ class CheckSettings:
     """What is asked of a check; None leaves it to evidence. ``gpu_memory`` is in GiB of one GPU.
 
     ``per_file_ignores`` maps globs, relative to ``base``, to codes; ``include`` names more files to check and
-    ``exclude`` files to pass over in directories. ``schemas`` are paths of JSON Schemas from ``base``.
+    ``exclude`` files to pass over in directories. ``schemas`` are paths of JSON Schemas from ``base``, ``scripts``
+    are named in one run with the configs.
     """
 
     version: str | None = None
@@ -50,6 +51,7 @@ class CheckSettings:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     schemas: tuple[str, ...] = ()
+    scripts: tuple[Path, ...] = ()
     lang: str | None = None
     """The tag of the language of messages; None is that of the editor, in a terminal English."""
     base: Path | None = None

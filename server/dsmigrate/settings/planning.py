@@ -65,6 +65,7 @@ def _chosen(options: Options, merged: Mapping[str, Value]) -> Options:
             nvme_path=options.nvme_path,
             version=options.target_version,
             variants=variants,
+            plain=True,
         )
     )
     said = f"{merged['params']} parameters in {half} on {gpus} GPU{'s'[: gpus > 1]} of {memory} GiB"

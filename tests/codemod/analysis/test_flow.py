@@ -95,6 +95,30 @@ torch.save(x, "after")
     assert "'a'" in found[4]
 
 
+def test_a_test_of_what_something_is_or_has_narrows_the_name() -> None:
+    flags = "\n".join(f'parser.add_argument("--{name}", action="store_true")' for name in "abcdefghi")
+    found = saved(
+        f"""
+import argparse, torch, unread
+from torch.nn.parallel import DistributedDataParallel
+class Plain(unread.Base):
+    pass
+parser = argparse.ArgumentParser()
+{flags}
+args = parser.parse_args()
+x = Plain()
+if args.a and args.b and args.c or args.d and args.e and args.f or args.g and args.h and args.i:
+    x = DistributedDataParallel(x)
+if not hasattr(x, "module"):
+    torch.save(x, "has none")
+if not isinstance(x, DistributedDataParallel):
+    torch.save(x, "is none")
+"""
+    )
+    assert len(found) == 2
+    assert not any(one.startswith("torch.nn.parallel") for one in found), "a wrapper is one and has a module"
+
+
 def test_what_one_arm_binds_meets_what_is_left_in_the_other() -> None:
     found = saved(PICKED + 'if x is not None:\n    x = "b"\ntorch.save(x, "x")')
     assert "'b'" in found[0]

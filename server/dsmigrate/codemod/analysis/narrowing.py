@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import FALSE, options_of
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, options_of
 from dsmigrate.codemod.analysis.conditions import negate as opposite
 from dsmigrate.codemod.analysis.machine import Frame, Machine, Narrowed
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Obj, Value
+from dsmigrate.codemod.analysis.summaries.registry import TESTS
+from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Lib, Obj, Value
 
 
 @contextmanager
@@ -58,32 +60,49 @@ def _left(run: Machine, test: ast.expr, *, holds: bool) -> Iterator[tuple[str, N
             for value in values:
                 yield from _left(run, value, holds=holds)
         case ast.Compare(left=of, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
-            yield from _options(run, of, none=isinstance(op, ast.Is) is holds)
+            is_none = partial(run.compared, ast.Is(), right=NONE)
+            yield from _options(
+                run, of, lambda option: run.truth(is_none(option)), holds=isinstance(op, ast.Is) is holds
+            )
+        case ast.Call(
+            func=ast.Name() as asks,
+            args=[of, ast.Constant() | ast.Name() | ast.Attribute() | ast.Tuple() as about],
+            keywords=[],
+        ):
+            yield from _options(run, of, partial(_answer, run, asks, about), holds=holds)
         case ast.Name() | ast.Attribute():
-            yield from _options(run, test, true=holds)
+            yield from _options(
+                run, test, lambda option: None if _runs_code(option) else run.truth(option), holds=holds
+            )
 
 
 def _options(
-    run: Machine, of: ast.expr, *, none: bool | None = None, true: bool | None = None
+    run: Machine, of: ast.expr, test: Callable[[Value], Condition | None], *, holds: bool
 ) -> Iterator[tuple[str, Narrowed]]:
+    """Leave out the options that a test, of which None means that nothing is known, cannot come out of that way."""
     place = _place(run, of)
     bound = place[0].own.get(place[1]) if place is not None else None
     if place is None or not isinstance(bound, Choice):
         return
     kept = []
     for condition, option in options_of(bound):
-        if none is None and _runs_code(option):  # which the test has done already
-            kept.append((condition, option))
-            continue
-        test = run.truth(option if none is None else run.compared(ast.Is(), option, NONE))
-        if (test if none or true else opposite(test)) is not FALSE:
+        found = test(option)
+        if found is None or (found if holds else opposite(found)) is not FALSE:
             kept.append((condition, option))
     if 0 < len(kept) < len(bound.options):
         yield ast.unparse(of), Narrowed(*place, bound, choose(kept))
 
 
+def _answer(run: Machine, asks: ast.expr, about: ast.expr, option: Value) -> Condition | None:
+    """What ``hasattr`` or ``isinstance`` says of one option."""
+    asked = run.settle(run.value(asks))
+    test = TESTS.get(asked.name) if isinstance(asked, Lib) else None
+    found = None if test is None else test(option, run.settle(run.value(about)))
+    return None if found is None else TRUE if found else FALSE
+
+
 def _runs_code(option: Value) -> bool:
-    """Whether code of the script says if something counts as true."""
+    """Whether code of the script says if something counts as true, which the test has run already."""
     cls = option.cls if isinstance(option, Obj) and option.kind is Kind.INSTANCE else None
     return cls is not None and any(looked_up(cls, name) is not None for name in ("__bool__", "__len__"))
 

@@ -143,17 +143,24 @@ CODES = (
     Explained(
         code=codes.CARRIED_WHOLE,
         name="carried-whole",
-        kinds=(Kind.TOLD,),
+        kinds=(Kind.TOLD, Kind.CHANGED),
         summary="A config that is written whole, as fields cannot carry it.",
         why="The plugin takes either its own arguments or a whole config as `hf_ds_config`, and the YAML of "
         "`accelerate launch` its fields or the name of a config file. If fields would lose something, the plugin gets "
         "the config as a dictionary and the YAML the name of the file.",
-        advice="Nothing is to be done. `--carry fields` writes fields anyway, and says what is lost. Start `accelerate "
-        "launch` from where you ran the conversion: the name of the file counts from there.",
+        advice="Write what the note names into the file; without a name nothing is to be done. `--carry fields` writes "
+        "fields anyway, and says what is lost. Start `accelerate launch` from where you ran the conversion: the name "
+        "of the file counts from there.",
         source=(f"{_PLUGIN}.__post_init__",),
         examples=(
             Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.PLUGIN),
             Example('{"zero_optimization": {"stage": 2, "overlap_comm": true}}', name=_CONFIG, to=Form.ACCELERATE),
+            Example(
+                '{"zero_optimization": {"stage": 2, "overlap_comm": true}}',
+                name=_CONFIG,
+                to=Form.ACCELERATE,
+                given={"gradient_clipping": 0.5},
+            ),
         ),
     ),
     Explained(

@@ -11,6 +11,7 @@ from dsmigrate.convert.facts import MISSING, Field, fields
 from dsmigrate.convert.forms.fields import DEVICES
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Settings
 from dsmigrate.document import Path, render_path
+from dsmigrate.document.numbers import whole
 from dsmigrate.knowledge import Knowledge
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import mark, say
@@ -60,7 +61,7 @@ def carry(settings: Settings, config: Config, known: Knowledge, *, in_yaml: bool
                 if value is None:
                     left.pop(path)
                 continue
-            result.values[one.name] = value
+            result.values[one.name] = whole(value) if one.type == "integer" and isinstance(value, int) else value
             left.pop(path)
             if in_yaml and one.lost_in_yaml and settings.form is not Form.ACCELERATE:
                 message = say(
@@ -113,7 +114,7 @@ def _fits(kind: str, value: object) -> bool:
 def _steps(config: Config, left: dict[Path, Any], result: Carried) -> None:
     value = tree.get(config, _STEPS, 1)
     if isinstance(value, int) and not isinstance(value, bool):
-        result.values["gradient_accumulation_steps"] = value
+        result.values["gradient_accumulation_steps"] = whole(value)
         left.pop(_STEPS, None)
     elif value == "auto":
         left.pop(_STEPS, None)

@@ -55,7 +55,7 @@ def edited(script: Script, call: Call, wanted: Mapping[str, Any], owned: Collect
 
 
 def _same(one: object, other: object) -> bool:
-    return one is not EXPRESSION and type(one) is type(other) and one == other
+    return one is not EXPRESSION and tree.same(one, other)
 
 
 def _replaced(script: Script, there: Argument, value: object) -> list[TextEdit]:
@@ -63,7 +63,7 @@ def _replaced(script: Script, there: Argument, value: object) -> list[TextEdit]:
         start = script.value_start(there.place)
         found = next((one for one in literals(script.text) if one.start == start), None)
         if found is not None:
-            return list(dict_edits(found, tree.copied(value)))
+            return list(dict_edits(found, tree.copied(value), script.text))
     indent = _indent(script.text, there.place.start)
     return [TextEdit(there.place.start, there.place.end, _spelled(value, indent))]
 

@@ -26,6 +26,11 @@ def count_text(count: int) -> str:
     return str(count)
 
 
+def parameters_text(count: int) -> str:
+    """Return a number of parameters as the field writes it: "7B", "41.9M"."""
+    return count_text(count).replace(" ", "").replace("G", "B")
+
+
 def bytes_text(count: float) -> str:
     """Return a number of bytes in short: "0.93 GiB", "95.4 MiB", "512 B"; the unit changes at nine tenths of it."""
     for unit, name in _BYTES:

@@ -43,6 +43,8 @@ def _variant(one: Candidate) -> dict[str, Any]:
         "offload_param": one.variant.weights,
         "zero_hpz_partition_size": one.variant.group or None,
         "quantized_gathers": one.variant.quantised,
+        "bf16_states": one.variant.low,
+        "sequence_parallel_size": one.variant.sequence,
         "activation_checkpointing": one.checkpointing.value,
         "gpu_bytes": one.estimate.peak,
     }

@@ -66,6 +66,8 @@ def title(one: Candidate) -> str:
 
 def _others(found: Recommendation, chosen: Candidate) -> Table:
     heading = f"What fits, fastest first; times within {ALIKE - 1:.0%} count as the same"
+    if chosen.variant.is_plain and any(not one.variant.is_plain for one in found.fitting):
+        heading += "; last, what is faster but changes script or numbers"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in ("time", "batch", "GPU", "host", "NVMe", "most samples"):

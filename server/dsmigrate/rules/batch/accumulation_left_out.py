@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import MISSING, Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED
-from dsmigrate.rules.consumer._stated import stated
+from dsmigrate.rules.consumer._stated import scripted, stated
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.model import Accelerated, Arguments, Effect, Example, Facts, Finding, Said, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.sections._autotuning import is_tuned
 
@@ -66,6 +66,18 @@ from dsmigrate.rules.sections._autotuning import is_tuned
             facts=Facts(arguments=(Arguments("run.sh:3", {"gradient_accumulation_steps": None}),)),
         ),
         Example(
+            '{"zero_optimization": {}, «"train_micro_batch_size_per_gpu"»: "auto"}',
+            fixed='{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto", '
+            '"gradient_accumulation_steps": "auto"}',
+            consumer=Consumer.ACCELERATE,
+            facts=Facts(accelerated=(Accelerated({STEPS: Said("train.py:9", f"Accelerator({STEPS}=4)", 4)}),)),
+        ),
+        Example(
+            '{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto"}',
+            consumer=Consumer.ACCELERATE,
+            facts=Facts(accelerated=(Accelerated({STEPS: Said("train.py:9", "", 1)}),)),
+        ),
+        Example(
             '{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto", "autotuning": {"enabled": true}}',
             consumer=Consumer.TRANSFORMERS,
             facts=Facts(arguments=(Arguments("tune.sh:3", {"autotuning": "run"}),)),
@@ -79,20 +91,21 @@ def check(context: Context) -> Iterator[Finding]:
     where = next((path for path in (TOTAL, MICRO) if context.raw(path) not in (MISSING, None)), None)
     if where is None:
         return
-    given = [*stated(context, STEPS)] if context.consumer is Consumer.TRANSFORMERS else []
+    is_trainer = context.consumer is Consumer.TRANSFORMERS
+    given = [*(stated if is_trainer else scripted)(context, STEPS)]
     wrong = next((one for one in given if one.value != 1), None)
-    started = context.facts.arguments if context.consumer is Consumer.TRANSFORMERS else ()
+    started = context.facts.arguments if is_trainer else ()
     fits = wrong is None and (bool(given) or bool(started and all(STEPS not in one.values for one in started)))
     if fits or is_tuned(context):
         return
     pinned = context.raw(MICRO) not in (MISSING, None)
-    split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned
+    split = is_trainer and context.raw(TOTAL) == "auto" and pinned
     yield context.finding(
         where,
         say("`{steps}` is left out, so Accelerate writes 1 for DeepSpeed, whatever the script accumulates", steps=STEPS)
         + (say(", and {said} has no effect", said=wrong.said) if wrong else "")
         + (say('; `{total}` "auto" then fits only `--{steps} 1`', total=TOTAL, steps=STEPS) if split else ""),
         part="key",
-        severity=Severity.WARNING if split or wrong else None,
+        severity=Severity.WARNING if split or (wrong and not wrong.is_default) else None,
         fixes=[context.insert((STEPS,), "auto", say('Add `{steps}` "auto"', steps=STEPS), safe=False)],
     )

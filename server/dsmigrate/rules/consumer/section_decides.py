@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.elsewhere import arguments
 from dsmigrate.languages import mark, say
+from dsmigrate.rules.consumer._stated import Stated
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Arguments, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -94,16 +95,16 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         names = arguments()[f"{name}.type"]
         asked = [
-            (given.place, argument, given.values[argument])
+            Stated(found.place, argument, found.text, is_default=argument not in given.values)
             for given in context.facts.arguments
             for argument in names
-            if given.values.get(argument)
+            if (found := given.given(argument)) is not None and found.text
         ]
         same = section.same.get(kind.name.lower(), frozenset())
-        wrong = next((one for one in asked if one[2] not in same), None)
+        wrong = next((one for one in asked if one.value not in same), None)
         if wrong is None and (asked or not section.usual or section.usual in same):
             continue
-        value = f"`--{wrong[1]} {wrong[2]}` ({wrong[0]})" if wrong else f"`--{names[0]}`"
+        value = wrong.said if wrong else f"`--{names[0]}`"
         yield context.finding(
             f"{name}.type",
             say(

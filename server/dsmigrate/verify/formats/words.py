@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dsmigrate.verify import failures
 from dsmigrate.verify.model import Cause, Comparison, Difference, Ending, Resumed, Verdict, Verification
 from dsmigrate.verify.numbers import counted, told_apart
+from dsmigrate.verify.request import Request
 
 SHOWN = ("loss", "gradient norm", "clipped gradient norm", "learning rate", "weights")
 
@@ -22,9 +23,9 @@ def status(comparison: Comparison) -> str:
     return "agrees" if comparison.agrees else "parts"
 
 
-def pair(verification: Verification) -> str:
-    """Return what was compared with what."""
-    return f"{verification.original} → {verification.converted or 'its conversion'}"
+def pair(one: Verification | Request) -> str:
+    """Return what was, or was to be, compared with what."""
+    return f"{one.original} → {one.converted or 'its conversion'}"
 
 
 def title(verification: Verification, verdict: Verdict) -> str:

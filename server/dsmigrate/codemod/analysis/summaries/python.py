@@ -37,6 +37,7 @@ from dsmigrate.codemod.analysis.picks import with_test
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
+    TESTS,
     Call,
     Role,
     canonical,
@@ -289,6 +290,10 @@ def _hasattr(asked: Call) -> Value:
 def _there(of: Value, name: str) -> Condition:
     """That an object has an attribute of which nothing is known."""
     return Literal(Expr("hasattr", of, name)) if isinstance(of, Expr | Obj) else MAYBE
+
+
+TESTS["builtins.isinstance"] = lambda of, kinds: _is_of(of, _classes_in(kinds))
+TESTS["builtins.hasattr"] = lambda of, name: _has(of, str(name.value)) if isinstance(name, Const) else None
 
 
 def _has(of: Value, name: str) -> bool | None:

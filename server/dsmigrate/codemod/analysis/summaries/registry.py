@@ -67,6 +67,8 @@ ANY_METHODS: dict[str, MethodHandler] = {}
 MAKERS: dict[Role, Maker] = {}
 """What making an object of a role brings about, and what it keeps."""
 ATTRIBUTES: dict[tuple[Role, str], AttributeHandler] = {}
+TESTS: dict[str, Callable[[Value, Value], bool | None]] = {}
+"""Whether functions that ask about their first argument say yes of one value, None where that is not known."""
 ALIASES: dict[str, str] = {}
 _DEFINED_IN = re.compile(
     r"(?:(torch\.nn)\.modules\.\w+|(torch\.utils\.data)\.(?:sampler|dataset|dataloader)"

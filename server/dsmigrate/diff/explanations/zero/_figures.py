@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dsmigrate.diff.pair import Pair
-from dsmigrate.editing.derived.sizes import bytes_text, count_text
+from dsmigrate.editing.derived.sizes import bytes_text, parameters_text
+from dsmigrate.editing.derived.trained import trained
 from dsmigrate.languages import say
 from dsmigrate.memory import STATES, Model, Over, Part, Place, Usage, text, usage
 
@@ -79,12 +80,14 @@ def taken_for_granted(pair: Pair) -> str:
     given = (
         say(
             "{parameters} parameters, {world_size} GPUs",
-            parameters=count_text(facts.parameters).replace(" ", "").replace("G", "B"),
+            parameters=parameters_text(facts.parameters),
             world_size=facts.world_size,
         )
         if facts.parameters and known
         else say("Ψ parameters, N GPUs")
     )
+    if known and facts.model is not None and facts.model.frozen:
+        given = say("{trained}; {world_size} GPUs", trained=trained(facts), world_size=facts.world_size)
     return say("{given}; assuming {assumes}", given=given, assumes=say(" and ").join(assumes)) if assumes else given
 
 

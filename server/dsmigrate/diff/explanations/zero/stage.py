@@ -76,8 +76,8 @@ _LESS = {
             '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 64,'
             ' "zero_optimization": {"stage": 2}}',
             '{"train_micro_batch_size_per_gpu": 64, "gradient_accumulation_steps": 1}',
-            "ZeRO off instead of ZeRO-2: nothing is sharded, and gradients are all-reduced once per step; each GPU sends"
-            " about 2Ψ elements per step instead of 129Ψ",
+            "ZeRO off instead of ZeRO-2: nothing is sharded, and gradients are all-reduced once per step; each GPU"
+            " sends about 2Ψ elements per step instead of 129Ψ",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',

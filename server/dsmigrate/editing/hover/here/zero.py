@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.editing.derived import in_force, offloads, stage_text
 from dsmigrate.editing.derived.force import CONTIGUOUS, OPTIMIZER_DEVICE, OVERLAP, PREFETCH, SEQUENTIAL, STAGE, ZERO
+from dsmigrate.editing.derived.trained import trained
 from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.editing.hover.told import is_told
 from dsmigrate.languages import say
@@ -54,6 +55,17 @@ def _stage(context: Context) -> Iterator[str]:
         return
     if uses_bf16_optimizer(context):
         yield say("`BF16_Optimizer` takes the place of stage 1: bf16 weights, fp32 sums, no CPU offload.")
+    model = context.facts.model
+    if model is not None:
+        held = None if model.held is None else model.held(context)
+        if held is not None:
+            yield say(
+                "States and buffers take about {held} of each of {world_size} GPUs before any activation: {trained}.",
+                held=in_gigabytes(held),
+                world_size=context.facts.world_size,
+                trained=trained(context.facts),
+            )
+        return
     needed = state_bytes(context.facts, stage)
     if needed is not None and not offloads(context) and 0 < needed < 1e18:
         yield say(
