@@ -15,7 +15,9 @@ GOOD = {
     "deepspeed-0.9.0/deepspeed/runtime/config.py": "x = 1\n",
     "deepspeed-0.9.0/deepspeed/ops/csrc/adam.cu": "not taken",
     "deepspeed-0.9.0/setup.py": "raise SystemExit",
+    "deepspeed-0.9.0/bin/deepspeed.py": "not taken",
     "deepspeed-0.9.0/csrc/deepspeed/x.py": "not taken",
+    "deepspeed-0.9.0/csrc/aio/io.cpp": "int x;",
 }
 
 
@@ -37,9 +39,11 @@ def files_below(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_only_the_python_files_of_the_package_are_taken(tmp_path: Path) -> None:
+def test_the_python_files_of_the_package_and_its_cpp_are_taken(tmp_path: Path) -> None:
     extract(packed(GOOD), tmp_path / "0.9.0", "0.9.0")
-    assert files_below(tmp_path) == ["0.9.0/deepspeed/__init__.py", "0.9.0/deepspeed/runtime/config.py"]
+    assert files_below(tmp_path) == [
+        "0.9.0/csrc/aio/io.cpp", "0.9.0/deepspeed/__init__.py", "0.9.0/deepspeed/runtime/config.py", "0.9.0/setup.py",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from dsmigrate.derivation.sources import Sources
 
 PACKAGES = """
 [deepspeed]
-modules = ["deepspeed/*"]
+modules = ["deepspeed/*", "csrc/*"]
+searched = ["csrc/*"]
+raises = "RuntimeError"
 without = ["deepspeed/inference/*"]
 [torch]
 releases = ["2.6.0"]
@@ -26,6 +28,8 @@ package = "torch"
 text = ["GPU {} is out of memory", "nobody says {} this"]
 [b]
 package = "deepspeed"
+printed = ["{} bytes of the buffer, {} of the file"]
+text = ["the state {} is of another kind"]
 python = [
     { text = "'Offload' object has no attribute 'step'", line = "class Offload:", raises = "AttributeError" },
     { text = "assert norm > 0.", line = "assert norm > 0.", raises = "AssertionError" },
@@ -41,7 +45,7 @@ def derived(
     (folder / "messages" / "packages.toml").write_text(PACKAGES, encoding="utf-8")
     (folder / "messages.toml").write_text(TABLE, encoding="utf-8")
     for release, files in sources.items():
-        for name, text in {"deepspeed/__init__.py": "", **files}.items():
+        for name, text in {"deepspeed/__init__.py": "", "csrc/a.cpp": "", "setup.py": "", **files}.items():
             path = tmp_path / "cache" / release / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -91,6 +95,35 @@ def test_what_python_says_of_a_line_is_told_of_the_releases_that_have_the_line(t
     assert found["deepspeed"]["texts"] == {
         "'Offload' object has no attribute 'step'": ["deepspeed/a.py", "AttributeError", [["0.9.0", "0.9.1"]]],
         "assert norm > 0.": ["deepspeed/a.py", "AssertionError", [["0.9.0", "0.9.0"]]],
+    }
+
+
+def test_cpp_is_searched_for_what_it_raises_and_prints_and_for_lines(tmp_path: Path) -> None:
+    printed = 'cerr << bytes << " bytes of the buffer, " << file << " of the file";'
+    raised = 'throw std::runtime_error("the state "s + name + " is of another kind");'
+    found = derived(tmp_path, {"0.9.0": {"csrc/a.cpp": printed}, "0.9.1": {"csrc/a.cpp": f"{raised} assert norm > 0."}})
+    assert found["deepspeed"]["texts"] == {
+        "{} bytes of the buffer, {} of the file": ["csrc/a.cpp", "stderr", [["0.9.0", "0.9.0"]]],
+        "the state {} is of another kind": ["csrc/a.cpp", "RuntimeError", [["0.9.1", "0.9.1"]]],
+        "assert norm > 0.": ["csrc/a.cpp", "AssertionError", [["0.9.1", "0.9.1"]]],
+    }
+
+
+def test_releases_before_those_that_are_known_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "PACKAGES", PACKAGES.replace("[deepspeed]", '[deepspeed]\nearlier = ["0.8.3"]'))
+    said = "raise ValueError('the stage is always wrong')"
+    for release in ("0.8.3", "0.9.0"):
+        path = tmp_path / "cache" / release / "deepspeed" / "a.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(said, encoding="utf-8")
+    for part in ("csrc/a.cpp", "setup.py", "deepspeed/__init__.py"):
+        path = tmp_path / "cache" / "0.8.3" / part
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    found = derived(tmp_path, {"0.9.0": {}})
+    assert found["deepspeed"]["releases"] == ["0.8.3", "0.9.0"]
+    assert found["deepspeed"]["texts"] == {
+        "the stage is always wrong": ["deepspeed/a.py", "ValueError", [["0.8.3", "0.9.0"]]]
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dsmigrate.derivation.messages import read_of
 from dsmigrate.facts.messages import compiled
 from dsmigrate.facts.sources import FactsError, read_toml
 
@@ -68,4 +69,4 @@ def test_what_is_committed_is_of_the_releases_that_are_known() -> None:
     newest = json.loads((FOLDER / "releases.json").read_bytes())["releases"]
     for name, package in packages.items():
         derived = json.loads((FOLDER / "messages" / f"{name}.json").read_bytes())
-        assert derived["releases"] == package.get("releases", newest), name
+        assert derived["releases"] == read_of(package, newest), name

@@ -12,7 +12,7 @@ from dsmigrate.facts.sources import read_toml
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.bugs import Bug, of_frameworks
 from dsmigrate.knowledge.versions import order
-from dsmigrate.rules import Facts, Finding, Settings, check
+from dsmigrate.rules import Arguments, Facts, Finding, Settings, check
 
 FOLDER = Path(__file__).parents[2] / "schemas" / "deepspeed"
 RELEASES: dict[str, list[str]] = {
@@ -21,7 +21,11 @@ RELEASES: dict[str, list[str]] = {
 
 
 def told(one: Bug, release: str | None, *, version: str | None = None) -> list[Finding]:
-    facts = Facts(transformers=release) if one.package == "transformers" else Facts(accelerate=release)
+    facts = Facts(
+        transformers=release if one.package == "transformers" else None,
+        accelerate=release if one.package == "accelerate" else None,
+        through_accelerate=one.through,
+    )
     settings = Settings(version=version, consumer=Consumer(one.package), facts=facts, select=("DS822",))
     return [found for found in check(parse(one.example), settings) if one.said in found.message]
 
@@ -35,6 +39,19 @@ def test_a_difference_is_told_from_its_first_release_to_its_last(one: Bug) -> No
     spared = [*releases[max(first - 1, 0) : first], *releases[last + 1 : last + 2]]
     assert [told(one, release) for release in spared] == [[] for _ in spared]
     assert told(one, None) == []
+
+
+@pytest.mark.parametrize("one", [one for one in of_frameworks() if one.through], ids=lambda one: one.id)
+def test_what_comes_through_accelerate_is_told_of_no_config_that_the_trainer_names(one: Bug) -> None:
+    facts = Facts(transformers=one.first)
+    asked = Settings(consumer=Consumer.TRANSFORMERS, facts=facts, select=("DS822",))
+    assert check(parse(one.example), asked) == []
+    named = Facts(
+        transformers=one.first,
+        through_accelerate=True,
+        arguments=(Arguments("run.sh:1", {"deepspeed": "ds.json"}),),
+    )
+    assert check(parse(one.example), Settings(consumer=Consumer.TRANSFORMERS, facts=named, select=("DS822",))) == []
 
 
 @pytest.mark.parametrize("one", [one for one in of_frameworks() if one.deepspeed != "0.9.0"], ids=lambda one: one.id)

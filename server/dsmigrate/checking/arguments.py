@@ -152,6 +152,16 @@ def arguments_for(config: Path) -> tuple[tuple[Arguments, ...], str]:
     return found, say("{place} gives arguments of the Trainer", place=trainer.place) if trainer else ""
 
 
+def started_by(command: Command, place: str, file: Path, variables: dict[str, str]) -> tuple[Arguments, bool]:
+    """Return what a command in ``file`` gives the script that it begins with, and whether that trains with the Trainer.
+
+    The script says it if the project has it, else its arguments do.
+    """
+    given = _of_command(command, place, file.parent, variables)
+    texts = [text for _, text in _script(given, _root(resolved(file)))]
+    return given.arguments, any(map(_is_of_trainer, texts)) if texts else _is_trainer(given.arguments)
+
+
 def reader_of(config: Path) -> tuple[Consumer, str] | None:
     """Return who is given a config without the Trainer, and by which script, None where the scripts do not say it.
 
@@ -469,7 +479,7 @@ def _is_lost(text: str, command: Command, following: Command) -> bool:
 def _of_command(command: Command, place: str, folder: Path, variables: dict[str, str]) -> _Given:
     values = _values(command.words, variables)
     paths = [(name, value) for name, value in values.items() if value and "." in value]
-    words = [text for word in command.words if (text := _expanded(word, variables)) is not None]
+    words = [text for word in command.words if (text := expanded(word, variables)) is not None]
     script = next((text for text in words if text.endswith(".py")), "")
     given = Arguments(place, values, more=_has_more(command.words, variables))
     if _TRL in words[:-1]:
@@ -482,7 +492,7 @@ def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str |
     values: dict[str, str | None] = {}
     name = ""
     for word in words:
-        text = _expanded(word, variables)
+        text = expanded(word, variables)
         flag = _flag(word, text)
         if flag is not None:
             name = flag[1].replace("-", "_")
@@ -496,7 +506,7 @@ def _values(words: Sequence[Word], variables: dict[str, str]) -> dict[str, str |
 
 def _has_more(words: Sequence[Word], variables: dict[str, str]) -> bool:
     """Return whether words may hold more flags: one that nobody knows stands without a flag, or a file of arguments."""
-    texts = [_expanded(word, variables) for word in words]
+    texts = [expanded(word, variables) for word in words]
     script = next((at for at, text in enumerate(texts) if text is not None and text.endswith(".py")), len(texts))
     after_flag = False
     for word, text in [*zip(words, texts, strict=True)][script + 1 :]:
@@ -513,7 +523,7 @@ def _flag(word: Word, text: str | None) -> re.Match[str] | None:
     return None if found is None or (text is None and found[2] is None) else found
 
 
-def _expanded(word: Word, variables: dict[str, str]) -> str | None:
+def expanded(word: Word, variables: dict[str, str]) -> str | None:
     """Return a word with its variables; of a path below a variable that nobody knows, the rest, below ``..``."""
     whole = word.expanded(variables)
     if whole is not None or "/" not in word.text:

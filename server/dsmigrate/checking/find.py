@@ -13,6 +13,7 @@ from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
+from dsmigrate.launchers.regions import kind_of
 from dsmigrate.settings.check import CheckSettings, check_settings_for
 
 SettingsFor = Callable[[Path], CheckSettings]
@@ -71,7 +72,8 @@ def _walk(root: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not skipped(here / name))
         for name in sorted(files):
             file = here / name
-            if not name.startswith(".") and file.suffix.lower() in SUFFIXES | YAML and not file.is_symlink():
+            read_at_all = file.suffix.lower() in SUFFIXES | YAML or kind_of(name, "")
+            if read_at_all and not name.startswith(".") and not file.is_symlink():
                 yield file
 
 
@@ -82,6 +84,8 @@ def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
         return Candidate(file, settings)
     if file.suffix.lower() in YAML:
         return Candidate(file, settings) if _holds_accelerate(file) else None
+    if kind_of(file.name, ""):
+        return Candidate(file, settings) if _launches(file) else None
     try:
         data = read(file)
         if not may_be_config(file.name, data):
@@ -96,4 +100,17 @@ def _holds_accelerate(file: Path) -> bool:
     try:
         return is_accelerate(read(file))
     except SourceError:
+        return False
+
+
+def _launches(file: Path) -> bool:
+    """Whether a launcher says how DeepSpeed trains."""
+    from dsmigrate.checking.launched import launches, may_launch  # noqa: PLC0415 - what few projects need
+    from dsmigrate.convert.job import text_of  # noqa: PLC0415
+    from dsmigrate.convert.model import ConvertError  # noqa: PLC0415
+
+    try:
+        data = read(file)
+        return may_launch(data) and any(launches(file.name, text_of(file.name, data)))
+    except (SourceError, ConvertError):
         return False

@@ -1,4 +1,4 @@
-"""Checks what is no config file: the YAML of ``accelerate launch``, plugins and dictionaries in scripts.
+"""Checks what is no config file: YAML and arguments of ``accelerate launch``, plugins and dictionaries in scripts.
 
 Each gives parts: a document whose keys are DeepSpeed's and whose places are those of the file.
 """
@@ -10,15 +10,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dsmigrate.checking.arguments import STRATEGY, accelerated_for, arguments_for, clips, of_call, of_maker
+from dsmigrate.checking.arguments import (
+    STRATEGY,
+    accelerated_for,
+    arguments_for,
+    clips,
+    of_call,
+    of_maker,
+    started_by,
+)
 from dsmigrate.checking.evidence import consumer_for
 from dsmigrate.checking.job import Checked, Mending, facts, release_of
+from dsmigrate.checking.launched import is_launcher, launches
 from dsmigrate.checking.suppression import visible_in_text
 from dsmigrate.convert.codes import NOT_DEEPSPEED
 from dsmigrate.convert.job import text_of
-from dsmigrate.convert.model import ConvertError, Form, Settings
+from dsmigrate.convert.model import ConvertError, Form, Place, Settings
+from dsmigrate.convert.overlay import overlay
 from dsmigrate.convert.python_calls import script_of
-from dsmigrate.convert.reading import Input, document_of, hidden, read, whole_of
+from dsmigrate.convert.reading import Input, hidden, read, spelled_out, whole_of
 from dsmigrate.convert.recognise import form_of, is_plain_accelerate
 from dsmigrate.convert.rules import findings_of
 from dsmigrate.document import Document, apply
@@ -56,6 +66,7 @@ class Part:
     is_dict: bool = False
     arguments: tuple[Arguments, ...] = ()
     lightning: bool = False
+    through_accelerate: bool = False
     clips: bool | None = None
     launched: bool = False
     accelerates: bool = False
@@ -65,24 +76,24 @@ class Part:
 def check_form(
     name: str, data: bytes, folder: Path | None, settings: CheckSettings, mending: Mending
 ) -> Checked | None:
-    """Check a script or a YAML file; None for a file that is neither."""
+    """Check a script, a YAML file or a launcher; None for a file that is none of them."""
     try:
         text = text_of(name, data)
         release = release_of(settings, folder)
         if is_plain_accelerate(name, text):
             why = say("it makes an `Accelerator`, and is held against the configs that are named with it")
             return Checked(name, without_tree(text), (), *release, Consumer.ACCELERATE, why, text)
-        form = form_of(name, text)
+        form = None if is_launcher(name, text) else form_of(name, text)
         if form is Form.DEEPSPEED:
             return None
         original = text
         applied: list[tuple[Finding, Fix]] = []
-        if mending.wanted and form.is_script:
+        if mending.wanted and form is not None and form.is_script:
             text, applied = _mended(text, folder, settings, release[0], mending)
-        elif mending.wanted:
+        elif mending.wanted and form is not None:
             text, applied = _mended_fields(text, Path(name), folder, settings, mending)
         file = None if folder is None else Path(name)
-        parts = list(parts_in_file(form, text, file))
+        parts = list(_launched(name, text, file) if form is None else parts_in_file(form, text, file))
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
         return Checked(name, None, error=_said(error))
@@ -109,10 +120,30 @@ def parts_in_file(form: Form, text: str, file: Path | None) -> Iterator[Part]:
             yield part
 
 
+def _launched(name: str, text: str, file: Path | None) -> Iterator[Part]:
+    """Yield what the launch lines of a text say; raises ConvertError if none says anything of DeepSpeed."""
+    empty = True
+    for launch in launches(name, text):
+        empty = False
+        why = say("the arguments of accelerate launch in line {line}", line=launch.line)
+        part = _part(launch.settings, why, with_config=True, place=launch.place)
+        if launch.started is not None and file is not None:
+            place = f"{file.name}:{launch.line}"
+            given, trainer = started_by(launch.started, place, file, launch.variables)
+            if trainer:
+                part = replace(part, consumer=Consumer.TRANSFORMERS, arguments=(given,), through_accelerate=True)
+            part = replace(part, clips=clips(file))
+        yield part
+    if empty:
+        raise ConvertError(say("no line in it starts accelerate launch --use_deepspeed with settings of DeepSpeed"))
+
+
 def _with_arguments(part: Part, file: Path) -> Part:
     """Return the part of a YAML file with what launch lines give besides it, read by the Trainer if they say so."""
     given, why = arguments_for(file)
-    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given) if why else part
+    if not why:
+        return part
+    return replace(part, consumer=Consumer.TRANSFORMERS, why=why, arguments=given, through_accelerate=True)
 
 
 def _said(error: ConvertError) -> str:
@@ -153,19 +184,19 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
         yield part
 
 
-def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
-    place = whole_of(settings)
+def _part(settings: Settings, why: str, *, with_config: bool, place: Place | None = None) -> Part:
+    place = place or whole_of(settings)
     if not with_config:
         settings = replace(settings, config={}, unknown={})
-    processes = settings.around.get("num_processes")
+    processes = str(settings.around.get("num_processes"))
     return Part(
-        document=document_of(settings) if with_config else without_tree(settings.text),
+        document=overlay(spelled_out(settings), place) if with_config else without_tree(settings.text),
         consumer=settings.consumer,
         why=why,
         unknown=hidden(settings),
         is_whole=settings.is_whole and with_config,
         found=tuple(findings_of(settings.notes, place)),
-        world_size=processes if isinstance(processes, int) and processes > 0 else None,
+        world_size=int(processes) or None if processes.isdecimal() else None,
     )
 
 
@@ -201,6 +232,7 @@ def view_of(part: Part, folder: Path | None, settings: CheckSettings, release: s
         accelerated=_accelerated(part, settings, file),
         launched=part.launched,
         lightning=part.lightning,
+        through_accelerate=part.through_accelerate,
         clips=part.clips,
     )
     ignored = settings.ignored_in(file)

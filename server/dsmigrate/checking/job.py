@@ -141,6 +141,7 @@ def _check(
     consumer, why = settings.consumer, "as asked for"
     lies = folder is not None and name != STDIN_NAME
     given, trainer = arguments_for(Path(name)) if lies else ((), "")
+    launched = names_for_accelerate(Path(name)) if lies else ""
     own = reader_of(Path(name)) if lies and consumer is None else None
     lightning = given_to_lightning(Path(name)) if lies and consumer is None and not trainer and own is None else ""
     if own is not None:
@@ -152,7 +153,6 @@ def _check(
     elif consumer is None:
         guess = consumer_for(document, folder)
         consumer, why = Consumer(guess.value), guess.why
-        launched = names_for_accelerate(Path(name)) if lies else ""
         if launched and (consumer is Consumer.DEEPSPEED or is_of_accelerate(Path(name))):
             consumer, why = Consumer.ACCELERATE, launched
         elif consumer is Consumer.DEEPSPEED and lies and (made := maker_among(settings.scripts)):
@@ -168,6 +168,7 @@ def _check(
             arguments=(*known.arguments, *given),
             schemas=schemas_for(document, settings, folder),
             lightning=bool(lightning),
+            through_accelerate=bool(launched),
             script=own[1] if own is not None and own[0] is Consumer.DEEPSPEED else "",
             trains=not (lies and document.node_at(("optimizer",)) is None and is_for_inference(Path(name))),
             configures_checkpointing=lies and configures_checkpointing(Path(name)),

@@ -88,8 +88,8 @@ def command(  # noqa: PLR0917 - click passes by name
     Release and reader of a config are taken from what lies around it unless they are given. The settings may also
     stand in pyproject.toml under [tool.dsmigrate.check] or in dsmigrate.toml; flags override them.
 
-    --log finds in a log what DeepSpeed, Transformers, Accelerate, torch and pydantic say when something is wrong, tells
-    why and what to do, and which finding in a config explains it.
+    --log finds in a log what DeepSpeed, Transformers, Accelerate, Lightning, torch, NCCL, CUDA and pydantic say when
+    something is wrong, tells why and what to do, and which finding in a config explains it.
     """
     if not (paths or log_paths):
         raise click.UsageError("Missing argument 'FILE|DIR|GLOB|-...'.")

@@ -79,16 +79,18 @@ def load_config(name: str, folder: Path | None, text: str = "") -> Settings | No
 
 
 def document_of(settings: Settings) -> Document:
-    """Return the document of settings: DeepSpeed's keys, at their places in the text that they were read from.
+    """Return the document of settings: DeepSpeed's keys, at their places in the text that they were read from."""
+    return overlay(spelled_out(settings), whole_of(settings))
 
-    An expression stands as its text.
-    """
+
+def spelled_out(settings: Settings) -> Settings:
+    """Return settings in which an expression stands as its text."""
     config: Config = settings.config
     if settings.unknown:
         config = tree.copied(config)
         for path, text in settings.unknown.items():
             tree.put(config, path, text)
-    return overlay(replace(settings, config=config), whole_of(settings))
+    return replace(settings, config=config)
 
 
 def hidden(settings: Settings) -> tuple[tuple[int, int], ...]:

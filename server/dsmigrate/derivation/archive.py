@@ -1,4 +1,4 @@
-"""Taking ``deepspeed/**/*.py`` out of a source archive, and nothing else, into nothing but the given folder."""
+"""Taking ``setup.py``, ``deepspeed/**/*.py`` and the C++ of ``csrc`` out of a source archive into a given folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from pathlib import Path, PurePosixPath
 from dsmigrate.derivation.errors import DerivationError
 
 PACKAGE = "deepspeed"
+NATIVE = "csrc"
+SETUP = "setup.py"
+_TAKEN = {SETUP: {".py"}, PACKAGE: {".py"}, NATIVE: {".cpp", ".h", ".cu", ".cuh"}}
 LARGEST_FILE = 8 * 1024 * 1024
 LARGEST_TOTAL = 200 * 1024 * 1024
 
 
 def extract(data: bytes, target: Path, version: str) -> None:
-    """Write the package's Python files below ``target``, all or nothing.
+    """Write the package's Python and C++ files below ``target``, all or nothing.
 
-    Only regular files named ``<anything>/deepspeed/….py`` are taken; a name that climbs out of the archive, a link in
+    Only regular files named ``<anything>/deepspeed/….py``, ``<anything>/csrc/….cpp`` (``.h``, ``.cu``) and
+    ``<anything>/setup.py`` are taken; a name that climbs out of the archive, a link in
     such a place or a file of absurd size raises DerivationError, and leaves nothing behind.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +68,6 @@ def wanted(name: str, version: str) -> PurePosixPath | None:
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name:
         raise DerivationError(f"DeepSpeed {version}: the archive holds the unsafe name {name!r}")
     inside = path.parts[1:]
-    if inside[:1] != (PACKAGE,) or path.suffix != ".py":
+    if not inside or path.suffix not in _TAKEN.get(inside[0], ()):
         return None
     return PurePosixPath(*inside)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsmigrate.derivation.archive import PACKAGE, extract
+from dsmigrate.derivation.archive import NATIVE, PACKAGE, SETUP, extract
 from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.index import fetch_sdist
 from dsmigrate.derivation.versions import parsed
@@ -70,7 +70,7 @@ class Sources:
                 raise DerivationError(f"DeepSpeed {release}: {root} does not hold its unpacked sources")
             return root
         root = self.cache / release
-        if not (root / PACKAGE / "__init__.py").is_file():
+        if not all((root / part).exists() for part in (PACKAGE, NATIVE, SETUP)):
             extract(fetch_sdist(release, self.index_url), root, release)
         return root
 

@@ -9,7 +9,7 @@ from dsmigrate.facts.sources import Table
 
 NEEDED = frozenset({"what", "first", "severity", "effect", "keys", "source", "example", "signs"})
 FIELDS = NEEDED | {"last", "when", "when_any", "set", "remove", "ran"}
-OF_PACKAGES = frozenset({"package", "deepspeed", "unless", "usual_until"})
+OF_PACKAGES = frozenset({"package", "deepspeed", "unless", "usual_until", "through"})
 COMPARISONS = frozenset({"not", "above", "below", "given"})
 LONGEST = 160
 _SEVERITIES = frozenset({"error", "warning", "info"})

@@ -10,7 +10,7 @@ from typing import Any
 from dsmigrate.facts.sources import FactsError, Table, read_toml
 
 TABLE = "messages.toml"
-_FIELDS = frozenset({"package", "says", "text", "python", "cause", "cure", "keys", "codes"})
+_FIELDS = frozenset({"package", "says", "text", "printed", "warned", "python", "cause", "cure", "keys", "codes"})
 _PARAMETERS = ("optimizer.params.", "scheduler.params.")
 _LONGEST = 420
 
@@ -59,7 +59,8 @@ def _is_of(text: str, entry: Table) -> bool:
 
 
 def _written(entry: Table) -> list[str]:
-    return [*entry.get("text", ()), *(line["text"] for line in entry.get("python", ()))]
+    written = [text for field in ("text", "printed", "warned") for text in entry.get(field, ())]
+    return [*written, *(line["text"] for line in entry.get("python", ()))]
 
 
 def _problems(entry: Table, texts: Mapping[str, Any], keys: Collection[str]) -> Iterator[str]:

@@ -56,6 +56,8 @@ class Bug:
     """The last release of DeepSpeed with which the package was usually one that has it; "" for none."""
     unless: tuple[str, ...] = ()
     """Arguments of the consumer, any of which avoids it unless it is 0."""
+    through: bool = False
+    """Whether it only meets settings that the Trainer gets from ``accelerate launch``."""
 
     def affects(self, version: str) -> bool:
         """Return whether a release has it."""
@@ -157,6 +159,7 @@ def _bug(name: str, record: Mapping[str, Any]) -> Bug:
         deepspeed=record.get("deepspeed", FIRST),
         usual_until=record.get("usual_until", ""),
         unless=tuple(record.get("unless", ())),
+        through=bool(record.get("through")),
     )
 
 

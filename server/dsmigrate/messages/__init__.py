@@ -1,4 +1,4 @@
-"""Messages of DeepSpeed, Transformers, Accelerate, torch and pydantic: what they mean, found in what people paste."""
+"""Messages of DeepSpeed, the frameworks above it, torch, NCCL and CUDA: what they mean, found in what people paste."""
 
 from __future__ import annotations
 

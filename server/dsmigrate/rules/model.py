@@ -265,9 +265,10 @@ class Facts:
     ``accelerate`` and ``trl`` the releases of these that hand the config on, ``configures_checkpointing`` whether a
     script of the project calls ``deepspeed.checkpointing.configure``, ``accelerated`` what scripts with Accelerate say,
     for each training, ``launched`` whether the file is fields in the YAML of ``accelerate launch``, ``lightning``
-    whether Lightning hands the config on, ``script`` the script of one's own that does, ``clips`` whether scripts with
-    Accelerate clip gradients by themselves, ``trains`` whether it is for training, ``is_older`` whether the release is
-    older than the first known one, which stands for it.
+    whether Lightning hands the config on, ``through_accelerate`` whether the Trainer gets it from ``accelerate
+    launch``, ``script`` the script of one's own that does, ``clips`` whether scripts with Accelerate clip gradients by
+    themselves, ``trains`` whether it is for training, ``is_older`` whether the release is older than the first known
+    one, which stands for it.
     """
 
     world_size: int | None = None
@@ -285,6 +286,7 @@ class Facts:
     accelerated: tuple[Accelerated, ...] = ()
     launched: bool = False
     lightning: bool = False
+    through_accelerate: bool = False
     script: str = ""
     clips: bool | None = None
     trains: bool = True

@@ -73,6 +73,15 @@ def read_accelerate(text: str, load: Load, overrides: Config | None = None) -> S
     return replace(_with_precision(settings, last(top, "mixed_precision")), around=around)
 
 
+def of_arguments(text: str, given: tuple[Entry, ...]) -> Settings:
+    """Return what arguments of ``accelerate launch`` say, which have the names of the YAML's keys."""
+    precision = last(given, "mixed_precision")
+    inner = tuple(entry for entry in given if entry.name in fields())
+    settings = _by_fields(text, inner, _precision_notes(precision))
+    around = {entry.name: entry.value for entry in given if _is_around(entry.name)}
+    return replace(_with_precision(settings, precision), around=around)
+
+
 def whole(settings: Settings) -> Place:
     """Return the place for what has none of its own: the block of DeepSpeed, else the first character."""
     try:
@@ -120,7 +129,7 @@ def _write(config: Config, found: Field, values: dict[str, Any], places: dict[Pa
         return
     if found.lost_in_yaml and values.get(found.needs) == found.only_for:
         message = say(
-            "accelerate {release} never hands {name} of a YAML file on: nvme_path becomes the text none. Give it as "
+            "the launcher of accelerate {release} never hands {name} on: nvme_path becomes the text none. Give it as "
             "DeepSpeedPlugin({name}=...), or name a config file with {file}",
             release=accelerate()["version"],
             name=found.name,
