@@ -19,10 +19,16 @@ from tests.fuzz.failing import FailedError
 from tests.fuzz.targets import SEEN, TARGETS, emptied
 
 
+def _target(name: str) -> str:
+    if name not in TARGETS:
+        raise argparse.ArgumentTypeError(f"there is no {name}: {', '.join(TARGETS)}")
+    return name
+
+
 def main() -> int:
     """Run cases until their number or the time is up; 1 where one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("targets", nargs="*", metavar="TARGET", type=_target, help=", ".join(TARGETS))
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
