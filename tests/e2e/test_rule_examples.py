@@ -64,7 +64,8 @@ def wrong(example: Example, case: Case, answer: Answer) -> str:
         return "" if example.accepted is None or refused else said
     if example.accepted is None:
         accepted = answer.verdict == "accepted"
-        return "" if accepted and case.name.partition("-")[0] in BEYOND else said
+        depends = case.name.partition("-")[0] in BEYOND or "nvme" in case.written  # on whether the machine has libaio
+        return "" if accepted and depends else said
     return "" if example.accepted == (answer.verdict == "accepted") else said
 
 
