@@ -47,6 +47,15 @@ def test_the_fields_are_those_of_the_yaml(tmp_path: Path) -> None:
     assert ("DS501", "--offload_param_device=cpu") in found(written(tmp_path, text))
 
 
+@pytest.mark.parametrize("switch", ["--enable_cpu_affinity", "--dynamo_use_fullgraph", "--same_network", "-q", "-m"])
+def test_a_switch_takes_no_word(switch: str) -> None:
+    (launch,) = launches("run.sh", f"{LINE} {switch} --zero_stage 2 train.py\n")
+    assert launch.settings.config["zero_optimization"]["stage"] == 2
+    (launch,) = launches("run.sh", f"{LINE} --zero_stage 2 {switch} train.py\n")
+    assert launch.started is not None
+    assert [word.text for word in launch.started.words] == ["train.py"]
+
+
 def test_variables_and_other_spellings_are_read() -> None:
     for line in (
         "accelerate-launch --use_deepspeed --zero-stage $STAGE",

@@ -133,6 +133,8 @@ def test_lora_that_a_script_writes_out_is_counted(tmp_path: Path, script: str, t
         "config = LoraConfig(r=16, target_modules=['q_proj')\n",
         "for parameter in model.backbone.parameters():\n    parameter.requires_grad = False\n",
         "model.encoder.requires_grad_(False)\n",
+        "model.freeze_feature_encoder()\n",
+        "from peft import (\n    AdaLoraConfig,\n)\n",
         "model = get_peft_model(model, config)\n",
         "if args.lora:\n    config = LoraConfig(r=16, target_modules=['q_proj'])\n",
         "config = LoraConfig(r=16, target_modules=['q_proj']) if args.lora else None\n",
@@ -154,7 +156,7 @@ def test_a_script_says_how_the_base_is_kept(tmp_path: Path) -> None:
 
 
 def test_scripts_that_freeze_nothing_change_nothing(tmp_path: Path) -> None:
-    found = facts_beside(tmp_path, "model.requires_grad_(True)\n")
+    found = facts_beside(tmp_path, "model.requires_grad_(True)\ngc.freeze()\nfrom peft import PeftModel\n")
     assert (found.frozen, found.trains) == ((), "")
     assert found.held is not None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dsmigrate.checking.launched import SWITCHES
 from dsmigrate.verify.launching import reserved_port
 from tests.support.events import PATIENCE
 
@@ -90,6 +91,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     lines = [line.removeprefix("answer ") for line in run.stdout.splitlines() if line.startswith("answer ")]
     assert len(lines) == len(cases), run.stderr[-4000:]
     return dict(zip(cases, map(json.loads, lines), strict=True))
+
+
+def test_the_switches_of_the_launcher_are_those_of_its_parser() -> None:
+    listed = (
+        "import json; from accelerate.commands.launch import launch_command_parser as made; "
+        "print(json.dumps([[one.nargs == 0, one.option_strings] for one in made()._actions]))"
+    )
+    run = subprocess.run([torch_python(), "-c", listed], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    found = {True: set[str](), False: set[str]()}
+    for is_switch, flags in json.loads(run.stdout.splitlines()[-1]):
+        found[is_switch] |= {flag.lstrip("-").replace("-", "_") for flag in flags}
+    assert found[True] <= SWITCHES
+    assert found[False].isdisjoint(SWITCHES)
 
 
 @pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in COMES_TO])

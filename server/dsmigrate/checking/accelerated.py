@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.python_calls import EXPRESSION, Argument, Call, Script, script_of
+from dsmigrate.files.syntax import last_name
 from dsmigrate.rules import Accelerated, Arguments, Said
+from dsmigrate.rules.model import STAND_INS
 
 _OPTION = re.compile(r"\w+\.(\w+)")
 _WORDS = re.compile(r"(?:fp16|bf16|fp8|no)")
@@ -18,7 +20,6 @@ _OPTIMIZERS = re.compile(
 _SCHEDULERS = re.compile(
     r"torch\.optim\.lr_scheduler\.\w+|(?:transformers|diffusers)(?:\.optimization)?\.get_(?:\w+_)?(?:scheduler|schedule)(?:_\w+)?"
 )
-_STAND_INS = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
 _REAL = {"optimizer": _OPTIMIZERS, "scheduler": _SCHEDULERS}
 
 
@@ -58,7 +59,7 @@ class _Reader:
             said={key: one for key, one in said.items() if one is not None},
             real={kind: place for (kind, is_real), place in made.items() if is_real},
             stand_ins={kind: place for (kind, is_real), place in made.items() if not is_real},
-            has_stand_in=frozenset(kind for kind, word in _STAND_INS.items() if word in self.script.text),
+            has_stand_in=frozenset(kind for kind, word in STAND_INS.items() if word in self.script.text),
             clips_by_value="" if by_value is None else self.place(by_value),
             reads_steps=not accumulates and maker.is_whole,
         )
@@ -116,7 +117,7 @@ class _Reader:
             if not (isinstance(node, ast.Call) and _called(node) == "prepare" and isinstance(node.func, ast.Attribute)):
                 continue
             for argument in node.args:
-                for kind in _STAND_INS:
+                for kind in STAND_INS:
                     is_real = self.is_real(argument, kind)
                     if is_real is not None:
                         yield (kind, is_real), f"{self.name}:{argument.lineno}"
@@ -130,7 +131,7 @@ class _Reader:
 
     def kind_of(self, made_by: ast.expr, kind: str, call: ast.Call, depth: int = 0) -> bool | None:
         dotted = self.dotted(made_by)
-        if dotted.rpartition(".")[2] == _STAND_INS[kind]:
+        if dotted.rpartition(".")[2] == STAND_INS[kind]:
             words = {word.arg for word in call.keywords}
             return None if words & {None, "lr_scheduler_callable"} or len(call.args) > len(_WARMUP) + 2 else False
         if _REAL[kind].fullmatch(dotted):
@@ -162,10 +163,7 @@ def _number(text: str) -> object:
 
 
 def _called(node: ast.expr) -> str:
-    function = node.func if isinstance(node, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -77,8 +77,6 @@ _CONFIGS = frozenset({"config_file", "deepspeed_config_file"})
 """The flags of ``accelerate launch`` that name a config."""
 _OWN = "deepspeed_config"
 """The argument that ``deepspeed.add_config_arguments`` gives a script for its config."""
-_DEFAULTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
-"""Calls whose arguments have the defaults of Transformers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,7 +578,7 @@ def of_call(script: Script, call: Call, place: str) -> Arguments:
     from dsmigrate.convert.python_calls import EXPRESSION  # noqa: PLC0415 - few projects have such a script
 
     values = {one.name: None if one.value is EXPRESSION else str(one.value) for one in call.arguments.values()}
-    whole = call.is_whole and call.name in _DEFAULTS
+    whole = call.is_whole and call.name in options.TRAINER
     return trl.of_script(Arguments(place, values, whole=whole), script.text)
 
 

@@ -22,7 +22,8 @@ _LARGEST = 1 << 20
 _SCRIPTS = 40
 _FREEZES = re.compile(
     r"\b(?:get_peft_model|LoraConfig|prepare_model_for_kbit_training)\s*\("
-    r"|\brequires_grad_\s*\(\s*False\b|\.requires_grad\s*=\s*False\b"
+    r"|\bfrom\s+peft\s+import\s+(?:\([^)]*|[^\n(]*)\w*Config\b"
+    r"|\brequires_grad_\s*\(\s*False\b|\.requires_grad\s*=\s*False\b|\.freeze_\w+\s*\("
 )
 _LORA = "LoraConfig"
 _BASES = (

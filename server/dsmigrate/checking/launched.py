@@ -21,11 +21,14 @@ from dsmigrate.launchers.shell import Command, Word, scan
 _ASKS = "use_deepspeed"
 _MODULE = "accelerate.commands.launch"
 _FILES = frozenset({"config_file", FILE})
-_SWITCHES = frozenset({
-    _ASKS, "cpu", "debug", "module", "multi_gpu", "no_python", "quiet", "same_network", "tpu", "use_cpu",
-    "use_fsdp", "use_megatron_lm", "use_parallelism_config", "use_xpu",
+SWITCHES = frozenset({
+    _ASKS, "cpu", "debug", "downcast_bf16", "dynamo_use_dynamic", "dynamo_use_fullgraph",
+    "dynamo_use_regional_compilation", "enable_cpu_affinity", "fp16", "fp8_use_autocast_during_eval", "h", "help",
+    "ipex", "ipex_enabled", "m", "module", "mps", "multi_gpu", "no_python", "no_tpu_cluster", "q", "quiet",
+    "same_network", "tpu", "tpu_cluster", "tpu_use_sudo", "use_fsdp", "use_megatron_lm", "use_mps_device",
+    "use_parallelism_config", "use_tp", "use_xpu",
 })  # fmt: skip
-"""Arguments of ``accelerate launch`` without a value."""
+"""Arguments of ``accelerate launch`` without a value, in any release from 0.9 to 1.15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +103,13 @@ def _given(words: list[tuple[Word, str | None]]) -> tuple[tuple[Entry, ...], int
     at = 0
     while at < len(words):
         word, value = words[at]
-        if value is None or not value.startswith("--"):
+        if value is None or not value.startswith("-"):
             break
-        name, equals, inline = value.removeprefix("--").partition("=")
+        name, equals, inline = value.lstrip("-").partition("=")
         name = name.replace("-", "_")
         said: str | None
         holder, said = word, inline if equals else "true"
-        if not equals and name not in _SWITCHES:
+        if not equals and name not in SWITCHES:
             at += 1
             holder, said = words[at] if at < len(words) else (word, None)
         if name in known and said is not None:

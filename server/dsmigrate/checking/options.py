@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dsmigrate.files.reading import read
+from dsmigrate.files.syntax import dotted, last_name
 from dsmigrate.files.syntax import read as read_syntax
 from dsmigrate.files.text import SourceError
 from dsmigrate.rules import Arguments, Default
@@ -17,7 +18,7 @@ _LARGEST = 1 << 18
 _PARSERS = frozenset({"HfArgumentParser", "TrlParser"})
 _PARSES = frozenset({"parse_args_into_dataclasses", "parse_args_and_config"})
 """Methods that read the command line into dataclasses."""
-_TRAINER = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
+TRAINER = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 """Dataclasses whose fields have the defaults of Transformers."""
 _ADDS = "add_argument"
 _SWITCHES = {"store_true": "false", "store_false": "true"}
@@ -110,14 +111,14 @@ class _Fields:
         other = _Module.of(source[0], self.root) if source is not None else None
         if node is not None and depth < _DEEPEST:
             self._own(module, node)
-            for base in map(_dotted, node.bases):
+            for base in map(dotted, node.bases):
                 if base != name:
                     self.take(module, base, depth + 1)
                 else:  # a class of that name stands for the one that it is made from
-                    self.of_trainer = self.of_trainer or name in _TRAINER
+                    self.of_trainer = self.of_trainer or name in TRAINER
         elif source is not None and other is not None and depth < _DEEPEST:
             self.take(other, source[1], depth + 1)
-        elif name.rpartition(".")[2] in _TRAINER:
+        elif name.rpartition(".")[2] in TRAINER:
             self.of_trainer = True
 
     def _own(self, module: _Module, node: ast.ClassDef) -> None:
@@ -134,11 +135,11 @@ def _parsed(module: _Module) -> Iterator[str]:
     if not any(isinstance(call.func, ast.Attribute) and call.func.attr in _PARSES for call in calls):
         return
     for call in calls:
-        if _dotted(call.func).rpartition(".")[2] not in _PARSERS:
+        if last_name(call.func) not in _PARSERS:
             continue
         given = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "dataclass_types")]
         for one in given:
-            yield from (_dotted(inner) for inner in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]))
+            yield from (dotted(inner) for inner in (one.elts if isinstance(one, (ast.Tuple, ast.List)) else [one]))
 
 
 def _added(module: _Module) -> Iterator[tuple[str, Default]]:
@@ -165,7 +166,7 @@ def _added(module: _Module) -> Iterator[tuple[str, Default]]:
 
 def _default(node: ast.expr | None) -> str | None:
     """Return the text of a default, of ``field(default=…)`` too; None for none and for an expression."""
-    if isinstance(node, ast.Call) and _dotted(node.func).rpartition(".")[2] == "field":
+    if isinstance(node, ast.Call) and last_name(node.func) == "field":
         node = next((word.value for word in node.keywords if word.arg == "default"), None)
     if node is None:
         return None
@@ -176,11 +177,3 @@ def _default(node: ast.expr | None) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, (str, int, float)) else None
-
-
-def _dotted(node: ast.expr) -> str:
-    """Return a dotted name as it is written, "" for another expression."""
-    if isinstance(node, ast.Attribute):
-        base = _dotted(node.value)
-        return f"{base}.{node.attr}" if base else ""
-    return node.id if isinstance(node, ast.Name) else ""

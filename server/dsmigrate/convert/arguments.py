@@ -105,8 +105,9 @@ def _of_launches(name: str, text: str) -> Arguments:
 
 def _of_flags(given: Given) -> Arguments:
     """Return the values of flags as HfArgumentParser takes them; a script may have other defaults than Transformers."""
-    values = {name: _typed(name, text) for name, text in _texts(given, names()).items() if text is not None}
-    holds = given.whole and None not in _texts(given, names()).values()
+    texts = _texts(given, names())
+    values = {name: _typed(name, text) for name, text in texts.items() if text is not None}
+    holds = given.whole and None not in texts.values()
     of_trainer = given.whole or not only_of_trainer().isdisjoint(given.values)
     return Arguments(values, defaults_hold=holds, of_trainer=of_trainer)
 

@@ -12,7 +12,7 @@ from typing import Any
 from dsmigrate.convert.model import ConvertError, Place
 from dsmigrate.document.numbers import spelled
 from dsmigrate.document.positions import LineIndex
-from dsmigrate.files.syntax import parse
+from dsmigrate.files.syntax import last_name, parse
 from dsmigrate.files.text import SourceError
 
 
@@ -65,7 +65,7 @@ class Script:
     def calls(self, *names: str, positional: tuple[str, ...] = ()) -> list[Call]:
         """Return the calls of a name, in order; ``positional`` names the arguments that are given without a name."""
         if (names, positional) not in self._calls:
-            found = [node for node in self._every_call if _name(node.func) in names]
+            found = [node for node in self._every_call if last_name(node.func) in names]
             self._calls[names, positional] = [self._call(node, positional) for node in found]
         return self._calls[names, positional]
 
@@ -128,7 +128,7 @@ class Script:
                 place = Place(key, key + len(keyword.arg), start, end)
                 arguments[keyword.arg] = self._argument(keyword.arg, keyword.value, place)
         start, end = self._span(node)
-        return Call(_name(node.func), start, end, arguments, is_whole)
+        return Call(last_name(node.func), start, end, arguments, is_whole)
 
     def _argument(self, name: str, value: ast.expr, place: Place) -> Argument:
         text = self.text[place.start : place.end]
@@ -159,9 +159,3 @@ def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - any literal
         return EXPRESSION
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return value if plain else EXPRESSION
-
-
-def _name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from dsmigrate.checking.recognise import YAML
 from dsmigrate.convert.model import ConvertError, Form
-from dsmigrate.convert.python_calls import Script
+from dsmigrate.convert.python_calls import script_of
 from dsmigrate.editing.python import literals
 from dsmigrate.languages import say
 
@@ -38,12 +38,12 @@ def is_plain_accelerate(name: str, text: str) -> bool:
     try:
         form_of(name, text)
     except ConvertError as error:
-        return not error.line and bool(Script(text).calls("Accelerator"))
+        return not error.line and bool(script_of(text).calls("Accelerator"))
     return False
 
 
 def _form_of_script(text: str) -> Form:
-    script = Script(text)
+    script = script_of(text)
     if script.calls("DeepSpeedPlugin"):
         return Form.PLUGIN
     if any("Arguments" in call.name or call.name.endswith("Config") for call in script.calls_with("deepspeed")):

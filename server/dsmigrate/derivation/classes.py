@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from dsmigrate.files.syntax import dotted
+
 Facts = dict[str, Any]
 CLASS_FOLDERS = ("ops/adam", "ops/adagrad", "ops/lamb", "ops/lion", "runtime/fp16/onebit", "runtime/zero/muon")
 GIVEN_BY_THE_ENGINE = frozenset({"self", "model_params", "params", "param_groups", "deepspeed", "optimizer"})
@@ -162,11 +164,3 @@ def is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
 def is_self(node: ast.expr) -> bool:
     """Return whether an expression is ``self``."""
     return isinstance(node, ast.Name) and node.id == "self"
-
-
-def dotted(node: ast.expr) -> str:
-    """Return a dotted name as text, or "" for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    inner = dotted(node.value) if isinstance(node, ast.Attribute) else ""
-    return f"{inner}.{node.attr}" if inner and isinstance(node, ast.Attribute) else ""

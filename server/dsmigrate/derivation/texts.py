@@ -12,6 +12,8 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dsmigrate.files.syntax import last_name
+
 PLACE = "{}"
 _SAYING = frozenset({
     "critical", "error", "exception", "info", "info_rank0", "log_dist", "log_dist_once", "print", "print_rank_0",
@@ -81,19 +83,16 @@ def _assigned(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
 def _said(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Yield what a statement or a call says, with the name of who says it."""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-        yield from ((_name(node.exc.func), argument) for argument in node.exc.args)
+        yield from ((last_name(node.exc.func), argument) for argument in node.exc.args)
     elif isinstance(node, ast.Assert) and node.msg is not None:
         yield "AssertionError", node.msg
-    elif isinstance(node, ast.Call) and _name(node.func) in _SAYING:
+    elif isinstance(node, ast.Call) and last_name(node.func) in _SAYING:
         for argument in node.args[:1]:
             filled = len(node.args) > 1 and isinstance(argument, ast.Constant | ast.JoinedStr)
-            yield _name(node.func), ast.BinOp(argument, ast.Mod(), ast.Tuple([], ast.Load())) if filled else argument
-
-
-def _name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
+            yield (
+                last_name(node.func),
+                ast.BinOp(argument, ast.Mod(), ast.Tuple([], ast.Load())) if filled else argument,
+            )
 
 
 def _templates(node: ast.expr, names: Names, deep: int) -> list[str]:

@@ -46,6 +46,19 @@ def read(text: str) -> ast.Module:
     return _read(text, compiles=False)
 
 
+def dotted(node: ast.expr) -> str:
+    """Return a dotted name as it is written, "" for another expression."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def last_name(node: ast.expr) -> str:
+    """Return what an attribute or a name is called, whatever the attribute is taken from; "" for another expression."""
+    return node.attr if isinstance(node, ast.Attribute) else dotted(node)
+
+
 def _read(text: str, *, compiles: bool) -> ast.Module:
     try:
         with warnings.catch_warnings():

@@ -93,10 +93,10 @@ def _advice(found: Recommendation) -> Iterator[str]:
 def _more_host(found: Recommendation) -> Iterator[str]:
     """Yield with how much host memory something fits that lacks nothing else, first what changes nothing."""
     lacking = [one for one in found.failing if one.estimate.lacks == ("host",)]
-    for group in ([one for one in lacking if one.variant.is_plain], lacking):
-        least = min(group, key=lambda one: one.estimate.on_node(Place.HOST) or 0, default=None)
-        if least is not None and (group is not lacking or not least.variant.is_plain):
-            yield f"more host memory: {least.variant.name} fits with {size(_with_margin(least))} per node"
+    lacking.sort(key=lambda one: one.estimate.on_node(Place.HOST) or 0)
+    plain = [one for one in lacking if one.variant.is_plain]
+    for one in (*plain[:1], *(one for one in lacking[:1] if not one.variant.is_plain)):
+        yield f"more host memory: {one.variant.name} fits with {size(_with_margin(one))} per node"
 
 
 def _batch(found: Recommendation, chosen: Candidate) -> Iterator[str]:

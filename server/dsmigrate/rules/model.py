@@ -192,6 +192,10 @@ class Said:
     is_default: bool = False
 
 
+STAND_INS = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
+"""What Accelerate's ``prepare`` takes for a section of the config, from ``accelerate.utils``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accelerated:
     """What a script with ``Accelerator(...)`` says beside its config.

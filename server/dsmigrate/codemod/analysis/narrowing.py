@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.conditions import negate as opposite
 from dsmigrate.codemod.analysis.machine import Frame, Machine, Narrowed
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import TESTS
-from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Lib, Obj, Value
+from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Lib, Obj, Value, each
 
 
 @contextmanager
@@ -64,12 +64,11 @@ def _left(run: Machine, test: ast.expr, *, holds: bool) -> Iterator[tuple[str, N
             yield from _options(
                 run, of, lambda option: run.truth(is_none(option)), holds=isinstance(op, ast.Is) is holds
             )
-        case ast.Call(
-            func=ast.Name() as asks,
-            args=[of, ast.Constant() | ast.Name() | ast.Attribute() | ast.Tuple() as about],
-            keywords=[],
-        ):
-            yield from _options(run, of, partial(_answer, run, asks, about), holds=holds)
+        case ast.Call(func=ast.Name() as asks, args=[of, about], keywords=[]) if _runs_nothing(run, about):
+            asked = run.settle(run.value(asks))
+            answer = TESTS.get(asked.name) if isinstance(asked, Lib) else None
+            if answer is not None:
+                yield from _options(run, of, partial(_said, answer, run.settle(run.value(about))), holds=holds)
         case ast.Name() | ast.Attribute():
             yield from _options(
                 run, test, lambda option: None if _runs_code(option) else run.truth(option), holds=holds
@@ -93,12 +92,25 @@ def _options(
         yield ast.unparse(of), Narrowed(*place, bound, choose(kept))
 
 
-def _answer(run: Machine, asks: ast.expr, about: ast.expr, option: Value) -> Condition | None:
+def _said(answer: Callable[[Value, Value], bool | None], about: Value, option: Value) -> Condition | None:
     """What ``hasattr`` or ``isinstance`` says of one option."""
-    asked = run.settle(run.value(asks))
-    test = TESTS.get(asked.name) if isinstance(asked, Lib) else None
-    found = None if test is None else test(option, run.settle(run.value(about)))
+    found = answer(option, about)
     return None if found is None else TRUE if found else FALSE
+
+
+def _runs_nothing(run: Machine, about: ast.expr) -> bool:
+    """Whether working an expression out again runs nothing: it is a name, a class of a module, or several of these."""
+    match about:
+        case ast.Constant() | ast.Name():
+            return True
+        case ast.Tuple(elts=parts):
+            return all(_runs_nothing(run, part) for part in parts)
+        case ast.Attribute(value=ast.Name() | ast.Attribute() as of):
+            return _runs_nothing(run, of) and all(
+                isinstance(one, Lib) or (isinstance(one, Obj) and one.kind is Kind.MODULE)
+                for one in each(run.settle(run.value(of)))
+            )
+    return False
 
 
 def _runs_code(option: Value) -> bool:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.model import Accelerated, Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.model import STAND_INS, Accelerated, Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
-
-_STAND_INS = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
 
 
 @rule(
@@ -61,7 +59,7 @@ _STAND_INS = {"optimizer": "DummyOptim", "scheduler": "DummyScheduler"}
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each of the two sections, and for each stand-in without one."""
     scripts = context.facts.accelerated
-    for section, stand_in in _STAND_INS.items():
+    for section, stand_in in STAND_INS.items():
         real = next((one.real[section] for one in scripts if section in one.real), "")
         lonely = next((one.stand_ins[section] for one in scripts if section in one.stand_ins), "")
         if context.has(section) and real:
