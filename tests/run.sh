@@ -156,10 +156,12 @@ end() {  # name: waits, and shows what it said
 # The unit suite: what goes through many values, and what needs more than Python, is left to the run of everything.
 UNIT="not e2e and not slow and not broad and not node and not derivation"
 TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
-# What a version of Python can change beside syntax: start and end of processes, files, texts, threads.
-INTERPRETER=(tests/cli/test_{follow,hostile_text,process,work}.py tests/{files,launchers,migration,verify})
+# What a version of Python can change beside syntax: start and end of processes, files, threads.
+INTERPRETER=(tests/cli/test_{follow,process,work}.py tests/{files,launchers,migration})
 # The same, on the oldest and the newest alone.
 ENDS=(tests/cli/test_{check,migrate}.py tests/{language_server,settings})
+# The same, on the newest alone: tables of Unicode, what is read with Python's own ast, and what takes long.
+NEWEST=(tests/cli/test_hostile_text.py tests/codemod/{analysis,test_examples.py} tests/verify)
 # What goes through libraries of which an old version may do otherwise: LibCST, deepdiff, jsonschema, readers of YAML.
 LIBRARIES=(tests/codemod/{analysis,test_examples.py,test_properties.py} tests/{convert,diff,document,editing,schemas}
     tests/test_lowest.py --ignore=tests/diff/test_git.py --ignore=tests/diff/test_no_program_runs.py)
@@ -251,7 +253,7 @@ other_pythons() {  # each by itself: what one of them finds is shown, and the ne
             lowest=1 what='what depends on the interpreter or on libraries, with the lowest versions of these,'
             which+=("${ENDS[@]}" "${LIBRARIES[@]}")
             ;;
-        "${SUPPORTED[-1]}") which+=("${ENDS[@]}" tests/codemod/{analysis,test_examples.py}) ;;  # read with Python's own ast
+        "${SUPPORTED[-1]}") which+=("${ENDS[@]}" "${NEWEST[@]}") ;;
         esac
         say "$what on Python $version"
         (other_environment "$version") &&

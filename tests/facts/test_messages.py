@@ -68,5 +68,7 @@ def test_what_is_committed_is_of_the_releases_that_are_known() -> None:
     packages = read_toml(FOLDER / "messages" / "packages.toml")
     newest = json.loads((FOLDER / "releases.json").read_bytes())["releases"]
     for name, package in packages.items():
+        if "modules" not in package:
+            continue
         derived = json.loads((FOLDER / "messages" / f"{name}.json").read_bytes())
         assert derived["releases"] == read_of(package, newest), name

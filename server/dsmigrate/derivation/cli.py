@@ -20,6 +20,7 @@ from dsmigrate.derivation.consumers import derive as derive_consumers
 from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.messages import derive as derive_messages
 from dsmigrate.derivation.messages import wheel
+from dsmigrate.derivation.names import derive as derive_names
 from dsmigrate.derivation.release import Release, derive, derive_all
 from dsmigrate.derivation.sources import Sources, default_cache, default_index
 from dsmigrate.derivation.versions import in_order, parsed
@@ -138,6 +139,16 @@ def messages(context: Context, packages: tuple[str, ...], *, check: bool) -> Non
     """
     checkout = context.checkout
     _write(derive_messages(checkout.folder, context.sources, checkout.releases(), packages), check=check)
+
+
+@main.command()
+@click.argument("packages", metavar="[PACKAGE]...", nargs=-1)
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
+@click.pass_obj
+def names(context: Context, packages: tuple[str, ...], *, check: bool) -> None:
+    """Derive which names the packages of packages.toml, or those named, have, release by release."""
+    checkout = context.checkout
+    _write(derive_names(checkout.folder, context.sources, checkout.releases(), packages), check=check)
 
 
 def _write(made: Mapping[Path, str], *, check: bool) -> None:

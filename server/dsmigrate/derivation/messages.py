@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.sources import Sources
+from dsmigrate.derivation.spans import stretches
 from dsmigrate.derivation.texts import PLACE, Text, texts
 from dsmigrate.facts.sources import read_toml
 
@@ -63,29 +64,32 @@ def derive(folder: Path, sources: Sources, releases: Sequence[str], only: Collec
     """
     made: dict[Path, str] = {}
     written = read_toml(folder / "messages.toml")
-    packages = read_toml(folder / "messages" / "packages.toml")
-    unknown = sorted(set(only) - packages.keys())
-    if unknown:
-        raise DerivationError(f"packages.toml has no {', '.join(unknown)}")
-    for name, package in packages.items():
-        if only and name not in only:
+    for name, package in packages(folder, only).items():
+        if "modules" not in package:
             continue
         own = [entry for entry in written.values() if entry["package"] == name]
         wanted = _Written(
-            {text: package["raises"] for entry in own for text in entry.get("text", ())}
+            {text: entry.get("raises", package.get("raises")) for entry in own for text in entry.get("text", ())}
             | {text: kind for field, kind in _PRINTED.items() for entry in own for text in entry.get(field, ())},
             [_Line(**line) for entry in own for line in entry.get("python", ())],
         )
         said: dict[str, Found] = {}
         for release in read_of(package, releases):
-            files = (
-                _unpacked(sources.root(release))
-                if name == DEEPSPEED
-                else members(wheel(sources.cache, name, release, package))
-            )
-            said[release] = _of_release(files, package, wanted)
+            said[release] = _of_release(files_of(sources, name, release, package), package, wanted)
         made[folder / "messages" / f"{name}.json"] = _text(said)
     return made
+
+
+def packages(folder: Path, only: Collection[str] = ()) -> dict[str, Any]:
+    """Return the packages of ``packages.toml``, or those of them that ``only`` names.
+
+    Raises DerivationError for a name that is none.
+    """
+    every = read_toml(folder / "messages" / "packages.toml")
+    unknown = sorted(set(only) - every.keys())
+    if unknown:
+        raise DerivationError(f"packages.toml has no {', '.join(unknown)}")
+    return {name: package for name, package in every.items() if not only or name in only}
 
 
 def read_of(package: Mapping[str, Any], releases: Sequence[str]) -> list[str]:
@@ -93,10 +97,17 @@ def read_of(package: Mapping[str, Any], releases: Sequence[str]) -> list[str]:
     return [*package.get("earlier", ()), *package.get("releases", releases)]
 
 
+def files_of(sources: Sources, name: str, release: str, package: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and reader of each file of a release of a package."""
+    if name == DEEPSPEED:
+        return _unpacked(sources.root(release))
+    return members(wheel(sources.cache, name, release, package))
+
+
 def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wanted: _Written) -> Found:
     found: Found = {}
     for name, read in files:
-        if _counts(name, package):
+        if counts(name, package):
             source = read().decode("utf-8", "replace")
             for text in _parsed(source, name) if name.endswith(".py") else ():
                 found.setdefault(text.text, Said(name, text.kind))
@@ -109,7 +120,8 @@ def _of_release(files: Iterator[tuple[str, Any]], package: Mapping[str, Any], wa
     return found
 
 
-def _counts(name: str, package: Mapping[str, Any]) -> bool:
+def counts(name: str, package: Mapping[str, Any]) -> bool:
+    """Return whether the file of that name is among the ``modules`` of a package, and not ``without``."""
     return any(fnmatchcase(name, pattern) for pattern in package["modules"]) and not any(
         fnmatchcase(name, pattern) for pattern in package.get("without", ())
     )
@@ -167,15 +179,7 @@ def _text(said: Mapping[str, Found]) -> str:
         every |= found
     rows = []
     for text in sorted(every):
-        spans: list[list[str]] = []
-        before = False
-        for release in releases:
-            now = text in said[release]
-            if now and not before:
-                spans.append([release, release])
-            elif now:
-                spans[-1][1] = release
-            before = now
+        spans = stretches([text in said[release] for release in releases], releases)
         rows.append(f"  {json.dumps(text)}: {json.dumps([*every[text], spans])}")
     head = f'"generated": {json.dumps(GENERATED)},\n"releases": {json.dumps(releases)}'
     return f'{{\n{head},\n"texts": {{\n' + ",\n".join(rows) + "\n}\n}\n"

@@ -51,3 +51,16 @@ def expand(spans: Mapping[str, Sequence[Facts]], releases: Sequence[str]) -> dic
             if facts is not None:
                 found[release][path] = facts
     return found
+
+
+def stretches(there: Sequence[bool], releases: Sequence[str]) -> list[list[str]]:
+    """Return the first and the last release of each stretch of releases that have something."""
+    found: list[list[str]] = []
+    before = False
+    for now, release in zip(there, releases, strict=True):
+        if now and not before:
+            found.append([release, release])
+        elif now:
+            found[-1][1] = release
+        before = now
+    return found

@@ -10,7 +10,9 @@ from typing import Any
 from dsmigrate.facts.sources import FactsError, Table, read_toml
 
 TABLE = "messages.toml"
-_FIELDS = frozenset({"package", "says", "text", "printed", "warned", "python", "cause", "cure", "keys", "codes"})
+_FIELDS = frozenset(
+    {"package", "says", "text", "printed", "warned", "python", "raises", "cause", "cure", "keys", "codes"}
+)
 _PARAMETERS = ("optimizer.params.", "scheduler.params.")
 _LONGEST = 420
 

@@ -94,6 +94,11 @@ class Entry:
         """The package as people know it."""
         return TITLES[self.package]
 
+    @property
+    def page(self) -> str:
+        """Where in ``docs/messages`` it is described."""
+        return f"{self.package}.md#{self.name}"
+
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
@@ -124,8 +129,11 @@ def releases(package: str) -> tuple[str, str]:
 def since_and_last(package: str, texts: Sequence[Text]) -> tuple[str | None, str | None]:
     """Return the first release that has one of the texts and the last one.
 
-    None for the first where the oldest release that was read has it, and for the last where the newest has it.
+    None for the first where the oldest release that was read has it, and for the last where the newest has it; for both
+    where Python gives the text.
     """
+    if not any(text.spans for text in texts):
+        return None, None
     known = load(FILE)["releases"][package]
     starts = [text.spans[0][0] for text in texts]
     ends = [text.spans[-1][1] for text in texts]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from dsmigrate.messages import names
 from dsmigrate.messages.entries import Entry, Text, entries
 
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -104,7 +105,10 @@ def find(text: str) -> list[Match]:
 
 
 def among(words: Sequence[str]) -> list[Match]:
-    """Return every message in the words of a text, in their order; where two overlap, the one that says more counts."""
+    """Return every message in the words of a text, in their order; where two overlap, the one that says more counts.
+
+    What Python says of a name is told where no known message does, if the releases that have the name are known.
+    """
     tidy, there = " ".join(words), set(words)
     found = [
         Match(pattern.entry, pattern.text, *place)
@@ -119,7 +123,12 @@ def among(words: Sequence[str]) -> list[Match]:
             kept.pop()
         if not kept or kept[-1].end <= match.start:
             kept.append(match)
-    return kept
+    missing = [
+        Match(entry, entry.texts[0], start, end)
+        for entry, start, end in names.among(tidy)
+        if all(match.end <= start or end <= match.start for match in kept)
+    ]
+    return sorted([*kept, *missing], key=lambda match: match.start) if missing else kept
 
 
 def nearest(text: str) -> list[Match]:

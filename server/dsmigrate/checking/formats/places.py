@@ -35,4 +35,4 @@ def url(code: str) -> str:
 
 def message_url(entry: Entry) -> str:
     """Return where a message is described."""
-    return f"{MESSAGES}/{entry.package}.md#{entry.name}"
+    return f"{MESSAGES}/{entry.page}"
