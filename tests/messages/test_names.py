@@ -10,8 +10,7 @@ from dsmigrate.messages.logs import read_log
 SAID = {
     "ModuleNotFoundError: No module named 'transformers.deepspeed'": (
         "transformers.deepspeed",
-        "Install Transformers 4.7.0 to 4.45.2, or a newer version of the code that asks for it. In newer releases it is "
-        "in `transformers.integrations.deepspeed`.",
+        "In newer releases it is in `transformers.integrations.deepspeed`.",
     ),
     "ImportError: cannot import name 'prepare_model_for_int8_training' from 'peft' (/opt/peft/__init__.py)": (
         "peft.prepare_model_for_int8_training",

@@ -66,6 +66,8 @@ def check(context: Context) -> Iterator[Finding]:
         return
     instead = _INSTEAD.get(facts.name)
     advice = say("; `{instead}` is the same without compression", instead=instead) if instead else ""
+    if context.stage:
+        advice += say("; earlier ones refuse it with ZeRO")
     yield context.finding(
         "optimizer.type",
         say(
