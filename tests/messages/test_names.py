@@ -29,6 +29,15 @@ SAID = {
         "accelerate.utils.is_npu_available",
         "Install Accelerate 0.21.0 or newer.",
     ),
+    '  File "/train.py", line 3, in make\n    with deepspeed.zero.Init(sequence_data_parallel_group=group):\n'
+    "TypeError: __init__() got an unexpected keyword argument 'sequence_data_parallel_group'": (
+        "Init.__init__(sequence_data_parallel_group)",
+        "Install DeepSpeed",
+    ),
+    "ModuleNotFoundError: No module named 'deepspeed.accelerator'": (
+        "deepspeed.accelerator",
+        "Install DeepSpeed 0.7.7 or newer. If yours is, it is not whole: install it again, from its wheel.",
+    ),
 }
 
 
@@ -51,6 +60,7 @@ def test_a_name_of_another_release_is_told_with_its_releases(said: str) -> None:
         "AttributeError: 'Mine' object has no attribute 'use_fp16'",
         "TypeError: Accelerator.__init__() got an unexpected keyword argument 'no_such_name'",
         "TypeError: train() got an unexpected keyword argument 'dispatch_batches'",
+        "TypeError: __init__() got an unexpected keyword argument 'dispatch_batches'",
     ],
 )
 def test_of_a_name_that_no_release_had_nothing_is_said(said: str) -> None:

@@ -34,6 +34,7 @@ COMMANDS = {
     "recover": "Finish or undo a --write that was killed.",
     "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
+    "mcp": "Start an MCP server, for agents.",
     "schema": "Print the JSON Schema of ds_config.json for a DeepSpeed release.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
 }

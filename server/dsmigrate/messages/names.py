@@ -36,10 +36,13 @@ _SAID = {
     ),
     "got an unexpected keyword": (
         "TypeError",
-        re.compile(r"(?P<owner>\w+)\.(?P<method>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'"),
+        re.compile(r"(?:(?P<owner>\w+)\.)?\b(?P<method>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'"),
     ),
 }
 """What Python says, by words that it always has in it."""
+_CALL = re.compile(r"\b([A-Z]\w*)\(")
+_LINE = 300
+"""Up to Python 3.9 ``__init__`` is told without its class, which so many characters before it call."""
 Spans = tuple[tuple[str, str], ...]
 
 
@@ -92,7 +95,11 @@ class Missing(Entry):
         """Which release to install, and where the name is now."""
         first, last = self.spans[-1]
         if not self.after:
-            return say("Install {title} {first} or newer.", title=self.title, first=first)
+            newer = say("Install {title} {first} or newer.", title=self.title, first=first)
+            is_module = self.texts[0].kind == "ModuleNotFoundError"
+            return (
+                newer + say(" If yours is, it is not whole: install it again, from its wheel.") if is_module else newer
+            )
         is_old = len(self.spans) == 1 and not self.before
         releases = say("{last} or older", last=last) if is_old else say("{first} to {last}", first=first, last=last)
         told = say(
@@ -108,7 +115,11 @@ def among(tidy: str) -> Iterator[tuple[Missing, int, int]]:
     for words, (kind, pattern) in _SAID.items():
         if words in tidy:
             for match in pattern.finditer(tidy):
-                found = _missing(match[0], kind, match.groupdict(""))
+                filled = match.groupdict("")
+                if filled.get("method") == "__init__" and not filled["owner"]:
+                    called = _CALL.findall(tidy, max(0, match.start() - _LINE), match.start())
+                    filled["owner"] = called[-1] if called else ""
+                found = _missing(match[0], kind, filled)
                 if found is not None:
                     yield found, match.start(), match.end()
 

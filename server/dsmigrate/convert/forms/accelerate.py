@@ -180,7 +180,7 @@ def _by_file(text: str, named: Entry, root: Entry, notes: list[Note], load: Load
     for entry in (*inner, *((precision,) if precision is not None else ())):
         if entry.name in excluded:
             message = say(
-                "Accelerate stops when {name} stands beside {file}: what it says belongs into that file",
+                "Accelerate 0.16 and later stop when {name} stands beside {file}: what it says belongs into that file",
                 name=entry.name,
                 file=FILE,
             )
