@@ -18,6 +18,8 @@ from dsmigrate.patience import CancelledWorkError, pause
 from tests.benchmarks.growth import SHAPES
 from tests.language_server.raw import Data, RawClient
 
+pytestmark = pytest.mark.broad
+
 URI, OTHER = "file:///w/ds_config.json", "file:///other/ds_config.json"
 HOSTILE = SHAPES["keys that are doubled and wrong"](4_000_000)
 LONGER = SHAPES["keys that are doubled and wrong"](3 * LONG)
