@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from dsmigrate.convert.job import Request, convert
 from dsmigrate.convert.model import ConvertError, Form
 from dsmigrate.convert.reading import Input, document_of, read
 from dsmigrate.document import EditError
+
+pytestmark = pytest.mark.broad
 
 NAMES = ["a.json", "a.yaml", "a.py", "a"]
 PIECES = (

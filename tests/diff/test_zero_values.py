@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from dsmigrate.diff.model import Effect, Severity
 from tests.memory.values import CONFIGS, nested
 
 from .examples import view
+
+pytestmark = pytest.mark.broad
 
 STAGES = st.tuples(st.integers(0, 3), st.integers(0, 3))
 FACTS = st.sampled_from([(None, None), (8, 7 * 10**9), (1, 1), (3, 10**30)])

@@ -12,6 +12,8 @@ from dsmigrate.document.edits import TextEdit, apply, insert, move, remove, rena
 from dsmigrate.document.errors import EditError
 from tests.document import samples, texts
 
+pytestmark = pytest.mark.broad
+
 VALUES = [1, 2.5, True, None, "text", 'q"\\', {}, {"x": 1, "y": {"z": [1, {"w": "v"}]}}, [], [0.9, 0.95], "\ud800"]
 NAMES = ["new", "a.b", "two words", "", "ключ", 'q"', "a"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.files import crashes
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each case is a fork")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="each case is a fork"), pytest.mark.broad]
 
 
 def test_a_run_that_is_killed_at_any_step_loses_and_mixes_nothing() -> None:

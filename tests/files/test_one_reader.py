@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import dsmigrate
+
+pytestmark = pytest.mark.broad
 
 PACKAGE = Path(dsmigrate.__file__).parent
 OPENS = {
