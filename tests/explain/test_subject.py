@@ -109,7 +109,7 @@ def test_a_bug_is_told_with_its_releases_its_condition_and_its_cure() -> None:
     known = knowledge()
     text = markdown.text(find("`Hpz-Stale-After-Load`", known), known)
     assert text.startswith("# hpz-stale-after-load\n")
-    assert "DeepSpeed 0.10.0 to 0.18.2: the first step after a checkpoint" in text
+    assert "DeepSpeed 0.10.0 to 0.18.2: the first step after loading a checkpoint" in text
     assert "`zero_optimization.stage` is `3`, `zero_optimization.zero_hpz_partition_size` > 1." in text
     assert "Fixed in 0.18.3; until then set `zero_optimization.zero_hpz_partition_size: 1`." in text
     assert "<https://github.com/deepspeedai/DeepSpeed/issues/7606>" in text

@@ -311,6 +311,6 @@ def test_what_a_diagnostic_says_is_not_said_again(text: str, said: str) -> None:
 def test_known_bugs_are_those_of_the_release_at_hand_with_their_cure() -> None:
     text = '{"zero_optimization": {"stage": 2, "overlap|_comm": true}}'
     shown = hover(text, Settings(version="0.17.3")).markdown
-    assert "**Known bug of DeepSpeed 0.17.3, 1 of 2.** `overlap_comm` uses one buffer for every bucket" in shown
+    assert "**Known bug of DeepSpeed 0.17.3, 1 of 3.** `overlap_comm` uses one buffer for every bucket" in shown
     assert "fixed in 0.17.5; until then set `zero_optimization.overlap_comm: false`" in shown
     assert "Known bug" not in hover(text, Settings(version="0.19.8")).markdown
