@@ -136,9 +136,9 @@ def _missing(said: str, kind: str, words: Mapping[str, str]) -> Missing | None:
     if module:
         package = _package(module)
         found = _in_module(package, module, name) if package else None
-        full, of = f"{module}.{name}".rstrip("."), ""
+        full = f"{module}.{name}".rstrip(".")
     else:
-        package, of, found = _in_class(words["owner"], words.get("method", ""), name)
+        package, found = _in_class(words["owner"], words.get("method", ""), name)
         full = f"{words['owner']}.{words['method']}({name})" if words.get("method") else f"{words['owner']}.{name}"
     if found is None:
         return None
@@ -156,7 +156,7 @@ def _missing(said: str, kind: str, words: Mapping[str, str]) -> Missing | None:
         spans=spans,
         before=releases[start - 1] if start else "",
         after=releases[end + 1] if end + 1 < len(releases) else "",
-        now="" if of else _now(package, module, name),
+        now=_now(package, module, name) if module else "",
     )
 
 
@@ -170,15 +170,12 @@ def _package(module: str) -> str:
 def _in_module(package: str, module: str, name: str) -> list[list[str]] | None:
     """Return the releases that have a module, or a name or another module in it."""
     names = _names(package)["names"]
-    own = names.get(module, {})
-    found: list[list[str]] | None = own.get(name) or (names.get(f"{module}.{name}", {}).get("") if name else None)
-    if found is None and name and name not in own:
-        return None
-    return found
+    found: list[list[str]] | None = names.get(module, {}).get(name)
+    return found or (names.get(f"{module}.{name}", {}).get("") if name else None)
 
 
-def _in_class(owner: str, method: str, name: str) -> tuple[str, str, list[list[str]] | None]:
-    """Return package, module and releases of a member of a class, or of a parameter of a method of it.
+def _in_class(owner: str, method: str, name: str) -> tuple[str, list[list[str]] | None]:
+    """Return package and releases of a member of a class, or of a parameter of a method of it.
 
     A class of data has its fields for the parameters of ``__init__``. None where no class of that name has it, or
     several with other releases.
@@ -188,14 +185,11 @@ def _in_class(owner: str, method: str, name: str) -> tuple[str, str, list[list[s
         wanted.append(f"{owner}.{name}")
     for one in wanted:
         found = [
-            (package, module, names[one])
-            for package in PACKAGES
-            for module, names in _names(package)["names"].items()
-            if one in names
+            (package, names[one]) for package in PACKAGES for names in _names(package)["names"].values() if one in names
         ]
         if found:
-            return found[0] if all(spans == found[0][2] for _, _, spans in found) else ("", "", None)
-    return "", "", None
+            return found[0] if all(spans == found[0][1] for _, spans in found) else ("", None)
+    return "", None
 
 
 def _now(package: str, module: str, name: str) -> str:
