@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -123,12 +124,16 @@ def among(words: Sequence[str]) -> list[Match]:
             kept.pop()
         if not kept or kept[-1].end <= match.start:
             kept.append(match)
-    missing = [
-        Match(entry, entry.texts[0], start, end)
-        for entry, start, end in names.among(tidy)
-        if all(match.end <= start or end <= match.start for match in kept)
-    ]
-    return sorted([*kept, *missing], key=lambda match: match.start) if missing else kept
+    return sorted([*kept, *_missing(tidy, kept)], key=lambda match: match.start)
+
+
+def _missing(tidy: str, known: Sequence[Match]) -> Iterator[Match]:
+    """Yield the names that are missing, where none of the known messages is; these follow each other."""
+    starts = [match.start for match in known]
+    for entry, start, end in names.among(tidy):
+        after = bisect_left(starts, end)
+        if not after or known[after - 1].end <= start:
+            yield Match(entry, entry.texts[0], start, end)
 
 
 def nearest(text: str) -> list[Match]:

@@ -40,6 +40,7 @@ _SAID = {
     ),
 }
 """What Python says, by words that it always has in it."""
+_PARTS = ("module", "owner", "method", "name")
 _CALL = re.compile(r"\b([A-Z]\w*)\(")
 _LINE = 300
 """Up to Python 3.9 ``__init__`` is told without its class, which so many characters before it call."""
@@ -119,7 +120,7 @@ def among(tidy: str) -> Iterator[tuple[Missing, int, int]]:
                 if filled.get("method") == "__init__" and not filled["owner"]:
                     called = _CALL.findall(tidy, max(0, match.start() - _LINE), match.start())
                     filled["owner"] = called[-1] if called else ""
-                found = _missing(match[0], kind, filled)
+                found = _missing(match[0], kind, tuple(filled.get(part, "") for part in _PARTS))
                 if found is not None:
                     yield found, match.start(), match.end()
 
@@ -131,15 +132,16 @@ def _names(package: str) -> Mapping[str, Any]:
     return content
 
 
-def _missing(said: str, kind: str, words: Mapping[str, str]) -> Missing | None:
-    module, name = words.get("module", ""), words.get("name", "")
+@functools.lru_cache(maxsize=1024)
+def _missing(said: str, kind: str, parts: tuple[str, ...]) -> Missing | None:
+    module, owner, method, name = parts
     if module:
         package = _package(module)
         found = _in_module(package, module, name) if package else None
         full = f"{module}.{name}".rstrip(".")
     else:
-        package, found = _in_class(words["owner"], words.get("method", ""), name)
-        full = f"{words['owner']}.{words['method']}({name})" if words.get("method") else f"{words['owner']}.{name}"
+        package, found = _in_class(owner, method, name)
+        full = f"{owner}.{method}({name})" if method else f"{owner}.{name}"
     if found is None:
         return None
     spans = tuple((first, last) for first, last in found)
