@@ -9,7 +9,10 @@ import pytest
 from dsmigrate.checking.arguments import arguments_for, forget, written
 from dsmigrate.checking.find import find
 from dsmigrate.checking.job import check_file
+from dsmigrate.diff.job import Source, compare
+from dsmigrate.knowledge import Consumer
 from dsmigrate.settings.check import CheckSettings
+from dsmigrate.settings.diff import DiffSettings
 
 SCHEDULED = """{
   "zero_optimization": {"stage": 2},
@@ -423,6 +426,26 @@ def test_a_project_that_trains_with_lightnings_strategy_adds_the_batch_size(
     checked = check_file(config, CheckSettings())
     assert "DS200" not in {one.code for one in checked.findings}
     assert checked.why_consumer == f"{file} trains with Lightning's strategy"
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_an_auto_is_the_trainers_only_where_a_script_trains_with_it(project: Path, *, trains: bool) -> None:
+    old = '{"train_batch_size": "auto", "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}'
+    new = '{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}'
+    config = project / "deepspeed_config.json"
+    config.write_text(new, encoding="utf-8")
+    (project / "train.yaml").write_text("trainer:\n  strategy: deepspeed_stage_3\n", encoding="utf-8")
+    if trains:
+        script = "from transformers import TrainingArguments\narguments = TrainingArguments(output)\n"
+        (project / "scripts").mkdir()
+        (project / "scripts" / "train.py").write_text(script, encoding="utf-8")
+    checked = check_file(config, CheckSettings())
+    sides = (Source(config.name, text.encode(), project) for text in (old, new))
+    compared = compare(*sides, DiffSettings())
+    for consumer in (checked.consumer, compared.new.context.consumer):
+        assert consumer is (Consumer.TRANSFORMERS if trains else Consumer.DEEPSPEED)
+    assert ("DS200" in {one.code for one in checked.findings}) is trains
+    assert ("DF110" in {one.code for one in compared.result.explained}) is trains
 
 
 def test_lightnings_strategy_elsewhere_says_nothing_of_a_config_that_a_script_gives_to_deepspeed(project: Path) -> None:

@@ -107,6 +107,8 @@ class _Project:
     """Whether a script makes an ``Accelerator`` and none the Trainer."""
     strategy: str
     """The file that trains with the strategy of Lightning, "" for none and where a script calls DeepSpeed itself."""
+    trains: bool
+    """Whether a script trains with the Trainer."""
     makers: tuple[Path, ...]
     """The scripts that make an ``Accelerator``, those of tests left out."""
     started: tuple[_Given, ...]
@@ -282,11 +284,15 @@ def given_to_lightning(config: Path) -> str:
     return next((say("{place} gives it to Lightning", place=place) for place in naming), "")
 
 
-def left_to_lightning(config: Path) -> str:
-    """Return why a config that nothing names is Lightning's: the project trains with its strategy; "" if not so."""
+def left_to_lightning(config: Path, *, holds_auto: bool = False) -> str:
+    """Return why a config that nothing names is Lightning's: the project trains with its strategy; "" if not so.
+
+    One that ``holds_auto`` is the Trainer's where a script of the project trains with that.
+    """
     config = resolved(config)
     root = _root(config)
-    place = "" if any(_naming(config, root)) else _of_project(root).strategy
+    project = _of_project(root)
+    place = "" if any(_naming(config, root)) or (holds_auto and project.trains) else project.strategy
     return say("{place} trains with Lightning's strategy", place=place) if place else ""
 
 
@@ -375,7 +381,8 @@ def _of_project(root: Path) -> _Project:
         if not strategy and file.suffix in {".py", ".yaml", ".yml"} and _has_strategy(text):
             strategy = file.relative_to(root).as_posix()
     own = makes and not trains
-    return _Project(given, configures, clipping, own, "" if calls else strategy, tuple(makers), tuple(started))
+    strategy = "" if calls else strategy
+    return _Project(given, configures, clipping, own, strategy, trains, tuple(makers), tuple(started))
 
 
 def _makes(text: str) -> bool:

@@ -52,6 +52,8 @@ class Guess:
 
     value: str
     why: str
+    by_auto: bool = False
+    """Whether nothing but an "auto" in the config says so."""
     is_older: bool = False
     """Whether it stands for a release that is older than all that are known."""
 
@@ -155,7 +157,7 @@ def consumer_for(document: Document, folder: Path | None) -> Guess:
         return Guess(Consumer.TRANSFORMERS.value, say("scripts beside it import transformers"))
     if Consumer.ACCELERATE in found:
         return Guess(Consumer.ACCELERATE.value, say("scripts beside it import accelerate"))
-    return Guess(Consumer.TRANSFORMERS.value, say('it holds "auto"'))
+    return Guess(Consumer.TRANSFORMERS.value, say('it holds "auto"'), by_auto=True)
 
 
 def _upward(folder: Path, package: str, unread: list[str]) -> Iterator[tuple[Path, str]]:

@@ -19,7 +19,7 @@ from dsmigrate.checking.arguments import (
     names_for_accelerate,
     reader_of,
 )
-from dsmigrate.checking.evidence import consumer_for, frameworks_for, release_for
+from dsmigrate.checking.evidence import Guess, consumer_for, frameworks_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.schemas import schemas_for
 from dsmigrate.checking.suppression import visible
@@ -134,6 +134,13 @@ def check_bytes(
     return _check(name, document, folder, settings, mending)
 
 
+def lightning_for(guess: Guess, config: Path) -> str:
+    """Return why Lightning reads a config of which nothing but a guess says who does; "" for none."""
+    if guess.value != Consumer.DEEPSPEED.value and not guess.by_auto:
+        return ""
+    return left_to_lightning(config, holds_auto=guess.by_auto)
+
+
 def _check(
     name: str, document: Document, folder: Path | None, settings: CheckSettings, mending: Mending | None
 ) -> Checked:
@@ -157,8 +164,8 @@ def _check(
             consumer, why = Consumer.ACCELERATE, launched
         elif consumer is Consumer.DEEPSPEED and lies and (made := maker_among(settings.scripts)):
             consumer, why = Consumer.ACCELERATE, made
-        elif consumer is Consumer.DEEPSPEED and lies and (lightning := left_to_lightning(Path(name))):
-            why = lightning
+        elif lies and (lightning := lightning_for(guess, Path(name))):
+            consumer, why = Consumer.DEEPSPEED, lightning
     known = with_model(facts(settings, folder, consumer), settings, folder)
     asked = Settings(
         version=release[0],

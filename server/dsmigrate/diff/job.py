@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import consumer_for, release_for
-from dsmigrate.checking.job import facts
+from dsmigrate.checking.job import facts, lightning_for
 from dsmigrate.checking.trained import with_model
 from dsmigrate.diff.model import Result, Severity
 from dsmigrate.diff.run import compare_views
@@ -85,14 +85,14 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     if release is None and (versions.old is None or versions.new is None):
         guess = release_for(new.folder or Path())
         release, why_version = guess.value, guess.why
-    consumer, why_consumer = _consumer(documents, (old.folder, new.folder), parts, settings)
+    consumer, why_consumer, lightning = _consumer(documents, (old, new), parts, settings)
     views = [
         View(
             document,
             Settings(
                 version=version or release,
                 consumer=consumer,
-                facts=_of_side(settings, versions, side, new.folder),
+                facts=replace(_of_side(settings, versions, side, new.folder), lightning=lightning),
             ),
             folder=source.folder,
             unknown=() if part is None else part.unknown,
@@ -156,16 +156,23 @@ def _document(source: Source, part: Part | None) -> Document:
 
 def _consumer(
     documents: tuple[Document, Document],
-    folders: tuple[Path | None, Path | None],
+    sources: tuple[Source, Source],
     parts: tuple[Part | None, Part | None],
     settings: DiffSettings,
-) -> tuple[Consumer, str]:
-    """Return who reads both sides: of two guesses the one that is not plain DeepSpeed, as it saw an "auto"."""
+) -> tuple[Consumer, str, bool]:
+    """Return who reads both sides, why, and whether Lightning hands them on.
+
+    Of two guesses the one counts that is not plain DeepSpeed, as it saw an "auto".
+    """
     if settings.check.consumer is not None:
-        return settings.check.consumer, say("as asked for")
+        return settings.check.consumer, say("as asked for"), False
     for part in reversed(parts):
         if part is not None:
-            return part.consumer, part.why
-    guesses = [consumer_for(document, folder) for document, folder in zip(documents, folders, strict=True)]
+            return part.consumer, part.why, part.lightning
+    guesses = [consumer_for(document, source.folder) for document, source in zip(documents, sources, strict=True)]
     guess = next((one for one in reversed(guesses) if one.value != Consumer.DEEPSPEED.value), guesses[1])
-    return Consumer(guess.value), guess.why
+    folder = sources[1].folder
+    lightning = lightning_for(guess, folder / PurePath(sources[1].name).name) if folder is not None else ""
+    if lightning:
+        return Consumer.DEEPSPEED, lightning, True
+    return Consumer(guess.value), guess.why, False
