@@ -14,6 +14,11 @@ REJECTS = frozenset({Effect.REJECTED, Effect.CRASH})
 _KNOWN_BUG = "DS970"
 
 
+def rejects(finding: Finding) -> bool:
+    """Return whether nothing trains with a finding, for certain."""
+    return finding.effect in REJECTS and finding.severity is Severity.ERROR
+
+
 def only(side: Side, other: Side) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of a side that the other one has not, with the canonical path of the key they are about.
 
@@ -36,8 +41,7 @@ def both(side: Side, other: Side) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of a side with which nothing trains, for certain, and which the other side has as well."""
     there = {_about(other, finding) for finding in other.view.findings}
     for finding in side.view.findings:
-        certain = finding.effect in REJECTS and finding.severity is Severity.ERROR
-        if certain and _about(side, finding) in there:
+        if rejects(finding) and _about(side, finding) in there:
             yield side.path_of(finding.path), finding
 
 

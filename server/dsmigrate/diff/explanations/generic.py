@@ -56,6 +56,12 @@ _LONG = 10_000
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield one message for each change that nothing else has told."""
     broken = {path for path, _ in findings.both(pair.new, pair.old)} & pair.mentioned
+    broken |= {
+        path
+        for side, other in ((pair.old, pair.new), (pair.new, pair.old))
+        for path, finding in findings.only(side, other)
+        if findings.rejects(finding) and not findings.is_of_releases(pair, finding)
+    } & pair.mentioned  # of a value that is refused nothing more can be told
     for path, change in pair.changes.items():
         if path in pair.claimed or path in broken:
             continue

@@ -52,7 +52,7 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             continue
         if finding in pair.found:
             continue
-        broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
+        broken = findings.rejects(finding)
         worse = broken and not pair.old.is_rejected
         lead = say("New finding: ")
         if broken:
@@ -106,7 +106,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         is_remark = finding.severity is RuleSeverity.INFO and path in pair.claimed  # what changes there is told
         if is_remark or finding in pair.found:
             continue
-        broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
+        broken = findings.rejects(finding)
         fixed = broken and not pair.new.is_rejected
         lead = (
             say("No longer invalid: ")
